@@ -1,0 +1,79 @@
+/**
+ * Brings the widgets of a static page to life: no kernel, no network, also from file://.
+ *
+ * Each slot holds a still picture and the traits it starts with. A widget's module arrives as
+ * text, because a page opened from disk may not import a file but may import a blob. The picture
+ * stays until the widget has drawn itself, and stays for good, with a note, if it cannot.
+ */
+(() => {
+  const sources = new Map();
+  const modules = new Map();
+
+  self.registerWidget = (name, source) => sources.set(name, source);
+
+  function load(name) {
+    if (!modules.has(name)) {
+      const url = URL.createObjectURL(new Blob([sources.get(name)], { type: "text/javascript" }));
+      modules.set(name, import(url).finally(() => URL.revokeObjectURL(url)));
+    }
+    return modules.get(name);
+  }
+
+  /** The part of a Jupyter widget model that a front end without a kernel needs. */
+  class Model {
+    constructor(traits) {
+      this.traits = traits;
+      this.listeners = new Map();
+    }
+    get(trait) {
+      return this.traits[trait];
+    }
+    set(trait, value) {
+      if (this.traits[trait] === value) return;
+      this.traits[trait] = value;
+      this.#tell(`change:${trait}`);
+      this.#tell("change");
+    }
+    on(event, listener) {
+      this.listeners.set(event, (this.listeners.get(event) ?? new Set()).add(listener));
+    }
+    off(event, listener) {
+      this.listeners.get(event)?.delete(listener);
+    }
+    save_changes() {} // nobody to save them for
+    #tell(event) {
+      for (const listener of [...(this.listeners.get(event) ?? [])]) listener();
+    }
+  }
+
+  async function start(slot) {
+    const picture = slot.querySelector(".widget-picture");
+    const model = new Model(JSON.parse(slot.querySelector("script").textContent));
+    model.set("_markup", picture.innerHTML);
+    const el = document.createElement("div");
+    try {
+      const { default: widget } = await load(slot.dataset.module);
+      await widget.initialize?.({ model });
+      // Drawn out of sight at its true width, then put in the picture's place in one go.
+      el.style.cssText = "position: absolute; visibility: hidden; inset-inline: 0";
+      slot.append(el);
+      await widget.render({ model, el });
+      el.removeAttribute("style");
+      picture.remove();
+      slot.model = model; // for the curious, in the browser's console
+    } catch (error) {
+      el.remove();
+      const note = document.createElement("p");
+      note.className = "widget-note";
+      note.setAttribute("role", "alert");
+      note.textContent = `This widget could not start, so the picture shows how it begins. (${error.message})`;
+      slot.append(note);
+    }
+  }
+
+  addEventListener("DOMContentLoaded", () => {
+    Promise.all(Array.from(document.querySelectorAll(".widget-slot"), start)).then(() =>
+      document.documentElement.setAttribute("data-widgets", "ready"),
+    );
+  });
+})();

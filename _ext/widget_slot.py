@@ -1,0 +1,112 @@
+"""Widgets in a page without a kernel.
+
+A notebook's output that shows a widget becomes a slot: the widget's still picture, and the
+traits it starts with as JSON. `widget_host.js` brings each slot to life; until then, and
+without JavaScript, the picture stands there. A widget that only a kernel can move gets a plain
+note in its place. Each widget's module is written once, to a file that pages refer to.
+"""
+
+import hashlib
+import json
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from myst_nb.sphinx_ import NbMetadataCollector
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+STATIC = Path(__file__).parent / "static"
+
+# What the page needs of a model's state is its own traits; these belong to Jupyter's protocol.
+_PROTOCOL = ("_", "layout", "tabbable", "tooltip")
+
+_NOTE = """<div class="admonition note kernel-only"><p class="admonition-title">Needs a running kernel</p>
+<p>Here stands <code>{name}</code>. It moves when you run this notebook in Jupyter.</p></div>"""
+
+
+def fill_slots(app, doctree):
+    """Replace every widget view of a page by its slot, and the page's bulk state by nothing."""
+    docname = app.env.docname
+    state = _take_state(app.env, docname)
+    used = app.env.widget_modules.setdefault(docname, {})
+    used.clear()
+    bundles = [node for node in doctree.findall(nodes.container) if node.get("nb_element") == "mime_bundle"]
+    for bundle in bundles:
+        outputs = {child["mime_type"]: child for child in bundle.children}
+        if VIEW not in outputs:
+            continue
+        view = outputs[VIEW]
+        model = state[json.loads(_script_text(view))["model_id"]]
+        if model["model_module"] == "anywidget":
+            name = model["state"]["_anywidget_id"].rpartition(".")[2]
+            used[name] = {"js": model["state"]["_esm"], "css": model["state"].get("_css", "")}
+            picture = outputs["text/html"].astext() if "text/html" in outputs else ""
+            html = _slot(name, model["state"], picture)
+        else:
+            html = _NOTE.format(name=escape(model["model_name"].removesuffix("Model")))
+        view.children = [nodes.raw("", html, format="html")]
+        if "text/html" in outputs:
+            bundle.remove(outputs["text/html"])
+
+
+def _take_state(env, docname):
+    """The state of all models of a page, taken out of what MyST-NB would write into it whole."""
+    files = NbMetadataCollector.get_js_files(env, docname)
+    _, script = files.pop("ipywidgets_state", (None, {"body": '{"state": {}}'}))
+    return json.loads(script["body"])["state"]
+
+
+def _script_text(view):
+    """The JSON of the script element that MyST-NB makes of a view."""
+    return view.astext().partition(">")[2].rpartition("<")[0]
+
+
+def _slot(name, state, picture):
+    traits = {trait: value for trait, value in state.items() if not trait.startswith(_PROTOCOL)}
+    text = json.dumps(traits, sort_keys=True).replace("<", "\\u003c")
+    return (
+        f'<div class="widget-slot" data-module="{escape(name)}">'
+        f'<div class="widget-picture">{picture}</div>'
+        f'<script type="application/json">{text}</script></div>'
+    )
+
+
+def add_files(app, pagename, templatename, context, doctree):
+    """Give a page the modules, styles and the host that its widgets need, and only those."""
+    modules = app.env.widget_modules.get(pagename)
+    if not modules:
+        return
+    app.add_js_file("widget_host.js", loading_method="defer")
+    for style in sorted({module["css"] for module in modules.values() if module["css"]}):
+        app.add_css_file(_write(app, "widgets", "css", style))
+    for name, module in sorted(modules.items()):
+        text = f"registerWidget({json.dumps(name)}, {json.dumps(module['js'])});\n"
+        app.add_js_file(_write(app, name, "js", text), loading_method="defer")
+
+
+def _write(app, stem, suffix, text):
+    """Write a shared file whose name changes with its content; return the name under _static."""
+    name = f"widgets/{stem}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}"
+    path = Path(app.outdir) / "_static" / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return name
+
+
+def _begin(app):
+    if not hasattr(app.env, "widget_modules"):
+        app.env.widget_modules = {}
+
+
+def _forget(app, env, docname):
+    env.widget_modules.pop(docname, None)
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.connect("builder-inited", _begin)
+    app.connect("env-purge-doc", _forget)
+    app.connect("doctree-read", fill_slots)
+    app.connect("html-page-context", add_files)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}

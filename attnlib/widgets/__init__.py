@@ -1,0 +1,6 @@
+"""The instruments of the course: ipywidgets that also live in a page without a kernel."""
+
+from attnlib.widgets.attention_explorer import AttentionExplorer
+from attnlib.widgets.hand_calculator import HandCalculator
+
+__all__ = ["AttentionExplorer", "HandCalculator"]
