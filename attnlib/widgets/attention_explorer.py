@@ -157,7 +157,7 @@ class AttentionExplorer(CourseWidget):
         return f"""
 <div class="controls">
 <label class="main"><span>Size of queries and keys, <i>d<sub>k</sub></i>
-<output data-part="d_k_value">{self.d_k}</output></span>
+<b class="number" data-part="d_k_value">{self.d_k}</b></span>
 <input type="range" name="d_k" min="0" max="{len(_STOPS) - 1}" value="{stop}"
  data-stops="{" ".join(map(str, _STOPS))}"></label>
 <label class="wide"><span>Sentence</span>
@@ -166,7 +166,7 @@ class AttentionExplorer(CourseWidget):
 <label><span>Mask</span><select name="mask">{options(MASKS, self.mask)}</select></label>
 <label><span data-part="extent_label">{"Window width" if self.mask == "window" else "Real tokens"}</span>
 <span class="with-value"><input type="range" name="extent" {_extent(self, n)}>
-<output data-part="extent_value">{_extent_value(self, n)}</output></span></label>
+<b class="number" data-part="extent_value">{_extent_value(self, n)}</b></span></label>
 <label><span>Query row</span><select name="row">{_row_options(self.tokens, row)}</select></label>
 </div>
 <div class="readout">

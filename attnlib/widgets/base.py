@@ -1,5 +1,6 @@
 """What every widget of the course shares on the Python side."""
 
+import json
 import re
 from html import escape
 from pathlib import Path
@@ -43,8 +44,8 @@ def options(choices, chosen):
 class CourseWidget(anywidget.AnyWidget):
     """An anywidget whose first picture is plain HTML, so that a page shows it without JavaScript.
 
-    A subclass writes that picture once, in `_html()`: every control with its starting value and
-    a drawing of the starting state. The page keeps it until the front end is ready; the front
+    A subclass writes that picture once, in `_html()`: every control with its present value and
+    a drawing of the present state. The page keeps it until the front end is ready; the front
     end takes the same markup, enables the controls and goes on from there.
 
     `_shown` names the traits of the representation, in order.
@@ -55,20 +56,23 @@ class CourseWidget(anywidget.AnyWidget):
     _shown = ()
 
     def __init__(self, **traits):
-        unknown = set(traits) - set(self._shown)
+        unknown = ", ".join(sorted(set(traits) - set(self._shown)))
         if unknown:
-            raise TypeError(
-                f"{type(self).__name__} takes {', '.join(self._shown)}; got {', '.join(sorted(unknown))}"
-            )
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self._shown)}; got {unknown}")
         super().__init__(**traits)
-        self._markup = (
-            f'<div class="abh abh-{self._name}">'
-            f'<fieldset disabled aria-label="{escape(self._label)}">{self._html()}'
-            '<p class="message" role="status"></p></fieldset></div>'
-        )
+        self._markup = self._picture()
 
     def _html(self):
         raise NotImplementedError
+
+    def _picture(self):
+        """The present state as HTML that stands still; its traits go with it, as JSON."""
+        state = escape(json.dumps({name: getattr(self, name) for name in self._shown}))
+        return (
+            f'<div class="abh abh-{self._name}" data-state="{state}">'
+            f'<fieldset disabled aria-label="{escape(self._label)}">{self._html()}'
+            '<p class="message" role="status"></p></fieldset></div>'
+        )
 
     def __repr__(self):
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
@@ -76,4 +80,4 @@ class CourseWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = super()._repr_mimebundle_(**kwargs)
-        return {**data, "text/html": self._markup}, metadata
+        return {**data, "text/html": self._picture()}, metadata

@@ -155,10 +155,10 @@ class HandCalculator(CourseWidget):
         return f"""
 <div class="stepper">
 <div class="stages" role="group" aria-label="Go to a product">{stages}</div>
-<label class="main"><span>Step <output data-part="step_value">{self.step + 1}</output> of {self._steps}</span>
+<div class="main"><span>Step <b class="number" data-part="step_value">{self.step + 1}</b> of {self._steps}</span>
 <span class="with-value"><button type="button" name="back" aria-label="Step back">◀</button>
-<input type="range" name="step" min="0" max="{self._steps - 1}" value="{self.step}">
-<button type="button" name="forward" aria-label="Step forward">▶</button></span></label>
+<input type="range" name="step" aria-label="Step" min="0" max="{self._steps - 1}" value="{self.step}">
+<button type="button" name="forward" aria-label="Step forward">▶</button></span></div>
 <p class="sum" data-part="sum">Every product from X to Z, one at a time.</p>
 </div>
 <div class="matrices">{given}</div>

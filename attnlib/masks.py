@@ -1,0 +1,224 @@
+"""Masks: who may attend to whom. Rows are queries, columns are keys, True = may attend.
+
+Masks combine with `&`. `additive` and `blocked` translate to the two other conventions that
+a reader meets.
+"""
+
+from numbers import Integral
+
+import numpy as np
+
+
+def causal_mask(n_q, n_k=None):
+    """Let each query attend to its own position and to what came before: j <= i.
+
+    Parameters
+    ----------
+    n_q : int
+        Number of queries, in tokens.
+    n_k : int, optional
+        Number of keys, in tokens; `n_q` unless given. The two are aligned top-left, as in
+        PyTorch: query 0 attends to key 0 alone.
+
+    Returns
+    -------
+    array of bool, shape (n_q, n_k)
+
+    Raises
+    ------
+    TypeError
+        If a size is not a whole number.
+    ValueError
+        If a size is below 0.
+
+    Source
+    ------
+    Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.3.
+
+    Examples
+    --------
+    >>> causal_mask(3).astype(int)
+    array([[1, 0, 0],
+           [1, 1, 0],
+           [1, 1, 1]])
+    """
+    n_q = _size(n_q, "n_q")
+    n_k = n_q if n_k is None else _size(n_k, "n_k")
+    return np.tri(n_q, n_k, dtype=bool)
+
+
+def padding_mask(lengths, n_k):
+    """Hide the padding of a batch: key j of sentence b may be seen if j < lengths[b].
+
+    Parameters
+    ----------
+    lengths : array of int, shape (batch,)
+        Tokens in each sentence, without its padding.
+    n_k : int
+        Tokens in each padded sentence.
+
+    Returns
+    -------
+    array of bool, shape (batch, 1, n_k)
+        The middle axis broadcasts over the queries. With heads split, (batch, n_heads, n_q,
+        n_k), pass `mask[:, None]`; otherwise batch lines up with the heads.
+
+    Raises
+    ------
+    TypeError
+        If `lengths` or `n_k` are not whole numbers.
+    ValueError
+        If `lengths` is not a vector, or holds a length below 0 or beyond `n_k`.
+
+    Source
+    ------
+    `key_padding_mask` of torch.nn.MultiheadAttention, turned round so that True = may attend,
+    and with an axis for the queries.
+
+    Examples
+    --------
+    >>> padding_mask([1, 3], 3).astype(int)
+    array([[[1, 0, 0]],
+    <BLANKLINE>
+           [[1, 1, 1]]])
+    """
+    n_k = _size(n_k, "n_k")
+    lengths = _as_array(lengths, "lengths")
+    if lengths.ndim != 1:
+        raise ValueError(f"lengths must be a vector (batch,); got shape {lengths.shape}")
+    if lengths.size == 0:
+        return np.zeros((0, 1, n_k), dtype=bool)
+    if lengths.dtype.kind not in "iu":
+        raise TypeError(f"lengths must be whole numbers; got {lengths.dtype}")
+    if lengths.min() < 0 or lengths.max() > n_k:
+        raise ValueError(f"lengths must lie between 0 and n_k = {n_k}; got {lengths.tolist()}")
+    return np.arange(n_k) < lengths[:, None, None]  # (batch, 1, n_k)
+
+
+def window_mask(n, width, *, causal=False):
+    """Let each token attend to its neighbours: |i - j| <= width.
+
+    Parameters
+    ----------
+    n : int
+        Number of tokens, queries and keys alike.
+    width : int
+        How many tokens away a key may be, on each side.
+    causal : bool
+        Keep only the left side, j <= i.
+
+    Returns
+    -------
+    array of bool, shape (n, n)
+
+    Raises
+    ------
+    TypeError
+        If `n` or `width` is not a whole number.
+    ValueError
+        If `n` or `width` is below 0.
+
+    Source
+    ------
+    Beltagy et al. 2020, *Longformer*, section 3.1, whose window w is 2 * width here.
+
+    Examples
+    --------
+    >>> window_mask(4, 1).astype(int)
+    array([[1, 1, 0, 0],
+           [1, 1, 1, 0],
+           [0, 1, 1, 1],
+           [0, 0, 1, 1]])
+    """
+    positions = np.arange(_size(n, "n"))
+    distance = positions[:, None] - positions  # (n, n): i - j
+    near = np.abs(distance) <= _size(width, "width")
+    return near & (distance >= 0) if causal else near
+
+
+def additive(mask, dtype=np.float32):
+    """Translate a mask into what is added to the scores: True -> 0, False -> -inf.
+
+    Parameters
+    ----------
+    mask : array of bool
+    dtype : float16, float32 or float64
+
+    Returns
+    -------
+    array of `dtype`, shape of `mask`
+
+    Raises
+    ------
+    TypeError
+        If `mask` is not bool, or `dtype` is not one of the three.
+
+    Source
+    ------
+    `attn_mask` of torch.nn.functional.scaled_dot_product_attention, given as floats.
+
+    Examples
+    --------
+    >>> additive([True, False])
+    array([  0., -inf], dtype=float32)
+    """
+    try:
+        dtype = np.dtype(dtype).type
+    except TypeError:
+        pass  # no dtype at all is answered below, in the same words as a wrong one
+    if dtype not in (np.float16, np.float32, np.float64):
+        raise TypeError(f"dtype must be float16, float32 or float64; got {dtype!r}")
+    return np.where(_as_bool(mask), dtype(0), dtype(-np.inf))
+
+
+def blocked(mask):
+    """Translate a mask into one where True = may not attend.
+
+    Parameters
+    ----------
+    mask : array of bool
+
+    Returns
+    -------
+    array of bool, shape of `mask`
+
+    Raises
+    ------
+    TypeError
+        If `mask` is not bool.
+
+    Source
+    ------
+    `attn_mask` and `key_padding_mask` of torch.nn.MultiheadAttention, given as bools.
+
+    Examples
+    --------
+    >>> blocked([True, False])
+    array([False,  True])
+    """
+    return ~_as_bool(mask)
+
+
+def _size(number, name):
+    """Return `number` if it can be a size: a whole number, 0 or more."""
+    if not isinstance(number, Integral) or isinstance(number, bool):
+        raise TypeError(f"{name} must be a whole number; got {number!r}")
+    if number < 0:
+        raise ValueError(f"{name} must be 0 or more; got {number}")
+    return int(number)
+
+
+def _as_array(array, name):
+    """Return `array` as a NumPy array; a list of rows counts if they have one length."""
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length; got unequal rows") from None
+
+
+def _as_bool(mask):
+    """Return `mask` as an array of bool, and refuse all else."""
+    mask = _as_array(mask, "mask")
+    if mask.dtype != bool:
+        raise TypeError(f"mask must be bool (True = may attend); got {mask.dtype}")
+    return mask

@@ -1,0 +1,598 @@
+"""Softmax and attention: by hand, against PyTorch, by property, and every error."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from attnlib import additive, causal_mask, padding_mask, scaled_dot_product_attention, softmax
+from attnlib.attention import read_scale
+
+pytestmark = pytest.mark.filterwarnings("error")
+steady = settings(deadline=None, derandomize=True)
+
+N_Q, N_K, D_K, D_V, BATCH, HEADS = 5, 7, 3, 11, 2, 13
+TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
+DTYPES = list(TOLERANCE)
+
+
+def arrays(*leading, n_q=N_Q, n_k=N_K, dtype=np.float64, seed=0):
+    """Return random queries, keys and values with these leading axes."""
+    rng = np.random.default_rng(seed)
+    shapes = (n_q, D_K), (n_k, D_K), (n_k, D_V)
+    return [rng.normal(size=leading + shape).astype(dtype) for shape in shapes]
+
+
+def holes(*leading, seed=1):
+    """Return a random bool mask in which row 0 is blocked throughout and row 1 is open."""
+    mask = np.random.default_rng(seed).random((*leading, N_Q, N_K)) < 0.6
+    mask[..., 0, :] = False
+    mask[..., 1, :] = True
+    return mask
+
+
+def raises(error, message):
+    """Expect `error` with exactly this message."""
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+# By hand
+
+
+def test_softmax_by_hand():
+    e = math.exp(2 * math.sqrt(2))
+    assert e == pytest.approx(16.918829, abs=5e-7)
+    row = softmax([0.0, 2 * math.sqrt(2)])
+    np.testing.assert_allclose(row, [1 / (1 + e), e / (1 + e)], rtol=1e-15)
+    np.testing.assert_allclose(row, [0.055807, 0.944193], atol=5e-7)
+
+
+def test_softmax_runs_along_the_axis_that_is_named():
+    scores = np.log([[1.0, 2.0, 5.0], [3.0, 2.0, 5.0]])
+    np.testing.assert_allclose(softmax(scores), [[1 / 8, 2 / 8, 5 / 8], [0.3, 0.2, 0.5]])
+    down = [[0.25, 0.5, 0.5], [0.75, 0.5, 0.5]]
+    np.testing.assert_allclose(softmax(scores, axis=0), down)
+    np.testing.assert_allclose(softmax(scores, axis=-2), down)
+
+
+def test_chai_piyo():
+    Q, K, V = [[2.0, 0.0], [0.0, 2.0]], [[0.0, 2.0], [2.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]  # noqa: N806
+    output, weights = scaled_dot_product_attention(Q, K, V)
+    np.testing.assert_allclose(
+        weights, [[0.055807, 0.944193], [0.944193, 0.055807]], rtol=0, atol=5e-7
+    )
+    np.testing.assert_allclose(
+        output, [[0.111614, 1.888386], [1.888386, 0.111614]], rtol=0, atol=5e-7
+    )
+
+
+def test_scale_replaces_the_default():
+    queries, keys, values = [[3.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0], [0.0]]
+    for scale, share in ((None, 3 / math.sqrt(2)), (1.0, 3), (0, 0), (-2, -6)):
+        output, _ = scaled_dot_product_attention(queries, keys, values, scale=scale)
+        assert output[0, 0] == pytest.approx(1 / (1 + math.exp(-share)), rel=1e-14)
+
+
+def test_mask_by_hand():
+    queries, keys, values = np.zeros((2, 1)), np.zeros((3, 1)), np.array([[1.0], [10.0], [100.0]])
+    mask = [[True, True, False], [False, False, True]]
+    output, weights = scaled_dot_product_attention(queries, keys, values, mask)
+    assert weights.tolist() == [[0.5, 0.5, 0], [0, 0, 1]]
+    assert output.tolist() == [[5.5], [100]]
+    _, weights = scaled_dot_product_attention(queries, keys, values, [[0.0, math.log(3), -np.inf]])
+    np.testing.assert_allclose(weights, [[0.25, 0.75, 0]] * 2, rtol=1e-15)
+
+
+def test_causal_is_aligned_top_left():
+    zeros = [np.zeros(shape) for shape in ((2, 1), (3, 1), (3, 1))]
+    _, weights = scaled_dot_product_attention(*zeros, causal=True)
+    assert weights.tolist() == [[1, 0, 0], [0.5, 0.5, 0]]
+    zeros = [np.zeros(shape) for shape in ((3, 1), (2, 1), (2, 1))]
+    _, weights = scaled_dot_product_attention(*zeros, causal=True)
+    assert weights.tolist() == [[1, 0], [0.5, 0.5], [0.5, 0.5]]
+
+
+def test_causal_applies_on_top_of_the_mask():
+    mask = holes()
+    both = scaled_dot_product_attention(*arrays(), mask, causal=True)
+    one = scaled_dot_product_attention(*arrays(), mask & causal_mask(N_Q, N_K))
+    floats = scaled_dot_product_attention(*arrays(), additive(mask, np.float64), causal=True)
+    for result in (one, floats):
+        np.testing.assert_array_equal(both[0], result[0])
+        np.testing.assert_array_equal(both[1], result[1])
+
+
+# Against PyTorch
+
+MASKS = {
+    "none": lambda dtype: None,
+    "bool": lambda dtype: holes(BATCH, HEADS),
+    "shared by the heads": lambda dtype: holes(BATCH, 1),
+    "shared by all": lambda dtype: holes(),
+    "padding": lambda dtype: padding_mask([4, 7], N_K)[:, None],
+    "-inf": lambda dtype: additive(holes(BATCH, HEADS), dtype),
+    "finite bias": lambda dtype: (3 * np.random.default_rng(2).normal(size=(N_Q, N_K))).astype(
+        dtype
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", MASKS)
+def test_equals_torch(kind, dtype):
+    inputs, mask = arrays(BATCH, HEADS, dtype=dtype), MASKS[kind](dtype)
+    output, _ = scaled_dot_product_attention(*inputs, mask)
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *map(torch.from_numpy, inputs),
+        attn_mask=None if mask is None else torch.from_numpy(mask),
+    )
+    # Where a row is blocked throughout, this version of torch gives zeros as well.
+    np.testing.assert_allclose(output, expected.numpy(), rtol=0, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [None, 0.5])
+@pytest.mark.parametrize(("n_q", "n_k"), [(5, 7), (7, 5), (5, 5)])
+def test_causal_equals_torch(n_q, n_k, scale, dtype):
+    inputs = arrays(BATCH, HEADS, n_q=n_q, n_k=n_k, dtype=dtype)
+    output, _ = scaled_dot_product_attention(*inputs, causal=True, scale=scale)
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *map(torch.from_numpy, inputs), is_causal=True, scale=scale
+    )
+    np.testing.assert_allclose(output, expected.numpy(), rtol=0, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_softmax_equals_torch_except_where_torch_gives_nan(dtype):
+    scores = np.where(holes(), np.random.default_rng(3).normal(size=(N_Q, N_K)), -np.inf)
+    scores = scores.astype(dtype)
+    expected = torch.softmax(torch.from_numpy(scores), dim=-1).numpy()
+    assert np.isnan(expected[0]).all()
+    expected[0] = 0
+    np.testing.assert_allclose(softmax(scores), expected, rtol=0, atol=TOLERANCE[dtype])
+
+
+# Range
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_scores_do_not_overflow(dtype):
+    with np.errstate(all="raise"):
+        row = softmax(np.array([1e4, -1e4, 1e4], dtype))
+        queries, keys = np.array([[100, 0], [-100, 0]], dtype), np.array([[100, 0], [0, 0]], dtype)
+        _, weights = scaled_dot_product_attention(queries, keys, keys, scale=1.0)
+    assert row.tolist() == [0.5, 0, 0.5]
+    assert weights.tolist() == [[1, 0], [0, 1]]
+
+
+def test_float16_scores_beyond_its_range():
+    queries, keys = np.full((1, 2), 6e4, np.float16), np.full((3, 2), 6e4, np.float16)
+    output, weights = scaled_dot_product_attention(queries, keys, keys)
+    np.testing.assert_array_equal(weights, np.full((1, 3), 1 / 3, np.float16))
+    np.testing.assert_array_equal(output, queries)
+
+
+def test_float16_sum_beyond_its_range():
+    assert softmax(np.zeros((2, 70001), np.float16), axis=1)[1, 0] == np.float16(1 / 70001)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_whole_range_of_finite_scores(dtype):
+    limits = np.finfo(dtype)
+    assert softmax(np.array([limits.max, limits.min], dtype)).tolist() == [1, 0]
+    assert softmax(np.array([limits.min, limits.min], dtype)).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("far", [-1e9, -1e300])
+def test_a_large_finite_bias_does_not_block(far):
+    queries, keys, values = arrays(dtype=np.float32)
+    output, weights = scaled_dot_product_attention(queries, keys, values, np.full((N_Q, N_K), far))
+    np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-6)
+    assert output.dtype == np.float32
+
+
+# Rows with nothing to attend to, and what is not finite
+
+
+def test_softmax_of_nothing_but_minus_infinity_is_zero():
+    scores = np.array([[-np.inf, -np.inf], [-np.inf, 1.0]])
+    assert softmax(scores).tolist() == [[0, 0], [0, 1]]
+    assert softmax(scores, axis=0).tolist() == [[0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_softmax_keeps_nan_and_infinity_in_their_row(bad):
+    weights = softmax([[0.0, bad, 1.0], [0.0, 0.0, -np.inf]])
+    assert np.isnan(weights[0]).all()
+    assert weights[1].tolist() == [0.5, 0.5, 0]
+
+
+@pytest.mark.parametrize("as_float", [False, True])
+def test_a_blocked_row_gives_zeros(as_float):
+    mask = additive(holes()) if as_float else holes()
+    with np.errstate(all="raise"):
+        output, weights = scaled_dot_product_attention(*arrays(), mask)
+    assert not output[0].any()
+    assert not weights[0].any()
+    np.testing.assert_allclose(weights[1:].sum(-1), 1, rtol=1e-15)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("as_float", [False, True])
+@steady
+@given(seed=st.integers(0, 2**32 - 1))
+def test_what_is_blocked_never_leaks(seed, as_float, bad):
+    """Each row blocks its own keys; each non-finite entry reaches exactly the rows that see it."""
+    rng = np.random.default_rng(seed)
+    mask = rng.random((N_Q, N_K)) < 0.5
+    key, value = rng.integers(N_K, size=2)
+    queries, keys, values = arrays(seed=seed)
+    clean_output, clean_weights = scaled_dot_product_attention(queries, keys, values, mask)
+    keys[key, rng.integers(D_K)] = bad
+    column = rng.integers(D_V)
+    values[value, column] = bad
+    with np.errstate(all="raise"):
+        output, weights = scaled_dot_product_attention(
+            queries, keys, values, additive(mask, np.float64) if as_float else mask
+        )
+    hidden = ~mask[:, key]
+    np.testing.assert_array_equal(weights[hidden], clean_weights[hidden])
+    others = np.arange(D_V) != column
+    np.testing.assert_allclose(
+        output[hidden][:, others], clean_output[hidden][:, others], rtol=1e-14
+    )
+    sees_value = mask[:, value]
+    np.testing.assert_allclose(
+        output[hidden & ~sees_value], clean_output[hidden & ~sees_value], rtol=1e-14
+    )
+    np.testing.assert_array_equal(output[hidden & sees_value, column], bad)
+
+
+def test_infinities_of_both_signs_meet_as_nan():
+    queries, keys, values = np.zeros((3, 1)), np.zeros((2, 1)), np.array([[np.inf], [-np.inf]])
+    mask = [[True, False], [False, True], [True, True]]
+    output, _ = scaled_dot_product_attention(queries, keys, values, mask)
+    np.testing.assert_array_equal(output, [[np.inf], [-np.inf], [np.nan]])
+
+
+def test_an_attended_nan_shows():
+    queries, keys, values = arrays()
+    keys[3, 1] = np.nan
+    output, weights = scaled_dot_product_attention(queries, keys, values, causal=True)
+    assert np.isfinite(output[:3]).all()
+    assert np.isnan(output[3:]).all()
+    assert np.isnan(weights[3:]).all()
+
+
+def test_a_nan_query_stays_in_its_row():
+    queries, keys, values = arrays()
+    queries[[0, 2]] = np.nan
+    output, weights = scaled_dot_product_attention(queries, keys, values, holes())
+    assert not output[0].any()  # blocked throughout
+    assert np.isnan(output[2]).all()
+    assert np.isfinite(output[[1, 3, 4]]).all()
+    assert np.isfinite(weights[[1, 3, 4]]).all()
+
+
+# Shapes
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "values", "output", "weights"),
+    [
+        ((0, 3), (7, 3), (7, 11), (0, 11), (0, 7)),
+        ((5, 3), (0, 3), (0, 11), (5, 11), (5, 0)),
+        ((0, 3), (0, 3), (0, 11), (0, 11), (0, 0)),
+        ((5, 3), (7, 3), (7, 0), (5, 0), (5, 7)),
+        ((0, 5, 3), (0, 7, 3), (0, 7, 11), (0, 5, 11), (0, 5, 7)),
+        ((2, 1, 5, 3), (13, 7, 3), (7, 11), (2, 13, 5, 11), (2, 13, 5, 7)),
+        ((5, 3), (7, 3), (2, 7, 11), (2, 5, 11), (2, 5, 7)),
+    ],
+)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("mask", [None, True, 0.0])
+def test_shapes(queries, keys, values, output, weights, causal, mask):
+    inputs = [np.ones(shape, np.float32) for shape in (queries, keys, values)]
+    got = scaled_dot_product_attention(*inputs, mask, causal=causal)
+    assert [array.shape for array in got] == [output, weights]
+    assert [array.dtype for array in got] == [np.float32, np.float32]
+    assert got[1].size == 0 or np.allclose(got[1].sum(-1), 1)
+    assert np.allclose(got[0], 0 if keys[-2] == 0 else 1)
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (2, 0, 5)])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_softmax_of_an_empty_array(shape, axis):
+    assert softmax(np.zeros(shape), axis).shape == shape
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (N_K,), (N_Q, 1), (1, N_K), (N_Q, N_K), (BATCH, 1, N_K), (BATCH, N_Q, 1)]
+)
+@pytest.mark.parametrize("as_float", [False, True])
+def test_a_mask_broadcasts_to_the_weights(shape, as_float):
+    mask = np.random.default_rng(5).random(shape) < 0.6
+    whole = np.broadcast_to(mask, (BATCH, N_Q, N_K)).copy()
+    inputs = arrays(BATCH)
+    small = scaled_dot_product_attention(*inputs, additive(mask) if as_float else mask)
+    large = scaled_dot_product_attention(*inputs, whole)
+    np.testing.assert_array_equal(small[0], large[0])
+    np.testing.assert_array_equal(small[1], large[1])
+
+
+def test_the_trap_of_a_padding_mask_where_batch_equals_heads():
+    inputs = arrays(2, 2)
+    mask = padding_mask([3, 7], N_K)
+    _, wrong = scaled_dot_product_attention(*inputs, mask)
+    _, right = scaled_dot_product_attention(*inputs, mask[:, None])
+    assert not right[0, :, :, 3:].any()
+    assert right[1, :, :, 3:].all()
+    assert wrong[0, 1, :, 3:].all()  # head 1 of the first sentence sees its padding
+
+
+# Properties
+
+finite_rows = hnp.arrays(np.float64, (3, 5), elements=st.floats(-1e3, 1e3))
+
+
+@steady
+@given(finite_rows, st.floats(-1e3, 1e3))
+def test_softmax_is_unchanged_by_a_shift(scores, shift):
+    np.testing.assert_allclose(softmax(scores + shift), softmax(scores), rtol=1e-9, atol=1e-12)
+
+
+@steady
+@given(hnp.arrays(np.float64, (3, 5), elements=st.sampled_from([-np.inf, -7.0, 0.0, 2.5, 1e4])))
+def test_rows_sum_to_one_or_zero(scores):
+    weights = softmax(scores)
+    assert (weights >= 0).all()
+    assert (weights[scores == -np.inf] == 0).all()
+    open_rows = (scores > -np.inf).any(-1)
+    np.testing.assert_allclose(weights.sum(-1), open_rows, rtol=1e-14)
+
+
+@steady
+@given(st.integers(0, 2**32 - 1), st.permutations(range(N_K)), st.permutations(range(N_Q)))
+def test_permutations(seed, of_keys, of_queries):
+    """Shuffled keys change nothing; shuffled queries shuffle the output the same way."""
+    queries, keys, values = arrays(seed=seed)
+    mask = holes(seed=seed)
+    output, weights = scaled_dot_product_attention(queries, keys, values, mask)
+    shuffled = np.ix_(of_queries, of_keys)
+    got = scaled_dot_product_attention(
+        queries[list(of_queries)], keys[list(of_keys)], values[list(of_keys)], mask[shuffled]
+    )
+    np.testing.assert_allclose(got[0], output[list(of_queries)], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(got[1], weights[shuffled], rtol=1e-12, atol=1e-14)
+
+
+@steady
+@given(st.integers(0, 2**32 - 1), st.integers(0, N_Q - 1))
+def test_causal_outputs_do_not_move_with_what_comes_later(seed, changed):
+    x = np.random.default_rng(seed).normal(size=(N_Q, D_K))
+    before, _ = scaled_dot_product_attention(x, x, x, causal=True)
+    x[changed] += 1
+    after, _ = scaled_dot_product_attention(x, x, x, causal=True)
+    np.testing.assert_array_equal(after[:changed], before[:changed])
+    assert (after[changed:] != before[changed:]).any(-1).all()
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_batched_equals_looped(kind):
+    inputs, mask = arrays(BATCH, HEADS), MASKS[kind](np.float64)
+    whole = np.broadcast_to(True if mask is None else mask, (BATCH, HEADS, N_Q, N_K))
+    output, weights = scaled_dot_product_attention(*inputs, mask)
+    for at in np.ndindex(BATCH, HEADS):
+        one = scaled_dot_product_attention(*(array[at] for array in inputs), whole[at])
+        np.testing.assert_allclose(output[at], one[0], rtol=0, atol=1e-14)
+        np.testing.assert_allclose(weights[at], one[1], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("of_mask", [None, bool, *DTYPES])
+@pytest.mark.parametrize("scale", [None, 1, np.float64(0.5)])
+def test_dtype_is_kept(dtype, of_mask, scale):
+    mask = of_mask and np.ones((N_Q, N_K), of_mask)
+    got = scaled_dot_product_attention(*arrays(dtype=dtype), mask, scale=scale)
+    assert [array.dtype for array in got] == [dtype, dtype]
+    exact = scaled_dot_product_attention(
+        *(a.astype(float) for a in arrays(dtype=dtype)), scale=scale
+    )
+    np.testing.assert_allclose(got[0], exact[0], rtol=0, atol=TOLERANCE[dtype])
+    assert softmax(np.zeros((2, 3), dtype)).dtype == dtype
+
+
+@pytest.mark.parametrize("scale", [None, 1, np.float64(0.5), np.float32(0.5)])
+def test_a_scale_never_widens_what_it_multiplies(scale):
+    assert type(read_scale(scale, d_k=3)) is float
+
+
+def test_mixed_dtypes_meet_in_the_wider_one():
+    queries, keys, values = arrays()
+    got = scaled_dot_product_attention(queries.astype(np.float16), keys.astype(np.float32), values)
+    assert [array.dtype for array in got] == [np.float64, np.float64]
+
+
+def test_byte_order_of_a_file_does_not_matter():
+    native = arrays(dtype=np.float32)
+    swapped = [array.astype(">f4") for array in native]
+    for got, expected in zip(
+        scaled_dot_product_attention(*swapped), scaled_dot_product_attention(*native), strict=True
+    ):
+        np.testing.assert_array_equal(got, expected)
+        assert got.dtype.isnative
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bad", [0, np.nan])
+def test_inputs_are_unchanged(dtype, bad):
+    inputs = arrays(BATCH, dtype=dtype)
+    inputs[2][0, 0, 0] = bad
+    masks = [holes(), additive(holes(), dtype)]
+    for array in inputs + masks:
+        array.setflags(write=False)
+    copies = [array.copy() for array in inputs + masks]
+    for mask in (None, *masks):
+        for result in scaled_dot_product_attention(*inputs, mask, causal=True):
+            assert result.flags.writeable
+            assert not any(np.shares_memory(result, array) for array in inputs)
+    softmax(inputs[0])
+    for array, copy in zip(inputs + masks, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_lists_count_as_arrays():
+    queries, keys, values = arrays()
+    lists = [array.tolist() for array in (queries, keys, values, holes())]
+    got = scaled_dot_product_attention(*lists)
+    expected = scaled_dot_product_attention(queries, keys, values, holes())
+    np.testing.assert_array_equal(got[0], expected[0])
+    np.testing.assert_array_equal(got[1], expected[1])
+
+
+# Errors
+
+WRONG_KINDS = [
+    (np.ones((2, 3), np.int64), "int64"),
+    ([[1, 0], [0, 1]], "int64"),
+    (np.ones((2, 3), bool), "bool"),
+    (np.ones((2, 3), np.complex64), "complex64"),
+    (np.ones((2, 3), object), "object"),
+    (np.ones((2, 3), np.longdouble), str(np.dtype(np.longdouble))),
+    ([["a"]], "<U1"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "came"), WRONG_KINDS)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_refuses_what_does_not_hold_floats(wrong, came, place):
+    needed = "must hold floats (float16, float32 or float64, so 1.0 and not 1)"
+    inputs = arrays()
+    inputs[place] = wrong
+    name = ("queries", "keys", "values")[place]
+    with raises(TypeError, f"{name} {needed}; got {came}"):
+        scaled_dot_product_attention(*inputs)
+    with raises(TypeError, f"scores {needed}; got {came}"):
+        softmax(wrong)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_refuses_unequal_rows(place):
+    inputs = [*arrays(), None]
+    inputs[place] = [[1.0, 2.0], [3.0]]
+    name = ("queries", "keys", "values", "mask")[place]
+    with raises(ValueError, f"{name} must have rows of one length; got unequal rows"):
+        scaled_dot_product_attention(*inputs)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "values", "message"),
+    [
+        ((), (7, 3), (7, 2), "queries must be a matrix (..., n_q, d_k); got shape ()"),
+        ((3,), (7, 3), (7, 2), "queries must be a matrix (..., n_q, d_k); got shape (3,)"),
+        ((5, 3), (3,), (7, 2), "keys must be a matrix (..., n_k, d_k); got shape (3,)"),
+        ((5, 3), (7, 3), (7,), "values must be a matrix (..., n_k, d_v); got shape (7,)"),
+        ((4, 8), (4, 6), (4, 2), "queries and keys must share d_k; got (4, 8) and (4, 6)"),
+        (
+            (4, 0),
+            (3, 0),
+            (3, 2),
+            "queries and keys must have d_k of at least 1; got (4, 0) and (3, 0)",
+        ),
+        ((5, 3), (7, 3), (6, 2), "keys and values must share n_k; got (7, 3) and (6, 2)"),
+        (
+            (2, 5, 3),
+            (3, 7, 3),
+            (7, 2),
+            "the leading axes of queries, keys and values must broadcast; "
+            "got (2, 5, 3), (3, 7, 3) and (7, 2)",
+        ),
+        (
+            (2, 5, 3),
+            (7, 3),
+            (3, 7, 2),
+            "the leading axes of queries, keys and values must broadcast; "
+            "got (2, 5, 3), (7, 3) and (3, 7, 2)",
+        ),
+    ],
+)
+def test_refuses_shapes_that_do_not_fit(queries, keys, values, message):
+    with raises(ValueError, message):
+        scaled_dot_product_attention(np.ones(queries), np.ones(keys), np.ones(values))
+
+
+def test_refuses_d_k_of_zero_even_with_a_scale():
+    with pytest.raises(ValueError, match="d_k of at least 1"):
+        scaled_dot_product_attention(np.ones((4, 0)), np.ones((3, 0)), np.ones((3, 2)), scale=1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.complex128, object])
+def test_refuses_a_mask_of_another_kind(dtype):
+    needed = "must be bool (True = may attend) or float (added to the scores)"
+    with raises(TypeError, f"mask {needed}; got {np.dtype(dtype)}"):
+        scaled_dot_product_attention(*arrays(), np.ones((N_Q, N_K), dtype))
+
+
+@pytest.mark.parametrize("dtype", [bool, float])
+@pytest.mark.parametrize(
+    ("leading", "shape"),
+    [
+        ((), (N_K, N_Q)),
+        ((), (N_Q,)),
+        ((), (1, N_Q, N_K)),
+        ((), (BATCH, N_Q, N_K)),
+        ((BATCH,), (3, N_Q, N_K)),
+        ((1,), (BATCH, N_Q, N_K)),
+        ((BATCH, HEADS), (BATCH, 1, N_K)),
+    ],
+)
+def test_refuses_a_mask_that_does_not_broadcast_to_the_weights(leading, shape, dtype):
+    needed = (*leading, N_Q, N_K)
+    with raises(ValueError, f"mask must broadcast to (..., n_q, n_k) = {needed}; got {shape}"):
+        scaled_dot_product_attention(*arrays(*leading), np.ones(shape, dtype))
+
+
+def test_a_mask_does_not_enlarge_an_axis_of_one():
+    with pytest.raises(ValueError, match=r"mask must broadcast to .* = \(1, 7\); got \(5, 7\)"):
+        scaled_dot_product_attention(*arrays(n_q=1), holes())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_refuses_nan_and_infinity_in_an_additive_mask(bad):
+    mask = np.zeros((N_Q, N_K), np.float32)
+    mask[3, 2] = bad
+    with raises(ValueError, f"mask must hold finite numbers, or -inf to block; got {bad}"):
+        scaled_dot_product_attention(*arrays(), mask)
+
+
+@pytest.mark.parametrize("scale", [np.nan, np.inf, -np.inf])
+def test_refuses_a_scale_that_is_not_finite(scale):
+    with raises(ValueError, f"scale must be finite; got {scale}"):
+        scaled_dot_product_attention(*arrays(), scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("scale", "came"), [("1", "str"), (1j, "complex"), (True, "bool"), ([0.5], "list")]
+)
+def test_refuses_a_scale_that_is_no_number(scale, came):
+    with raises(TypeError, f"scale must be a number; got {came}"):
+        scaled_dot_product_attention(*arrays(), scale=scale)
+
+
+def test_softmax_refuses_a_single_number():
+    with raises(ValueError, "scores must have at least one axis; got a single number"):
+        softmax(1.0)
+
+
+@pytest.mark.parametrize("axis", [2, -3, None, 1.0, (0, 1), "rows", True])
+def test_softmax_refuses_an_axis_that_is_not_there(axis):
+    with raises(
+        ValueError,
+        f"axis must be a whole number from -2 to 1 for scores of shape (2, 3); got {axis!r}",
+    ):
+        softmax(np.zeros((2, 3)), axis)

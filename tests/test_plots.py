@@ -1,0 +1,477 @@
+"""Figures: what is drawn, in which colours, the same bytes every time, and every error."""
+
+import io
+import re
+import subprocess
+import sys
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb, to_rgba
+
+from attnlib import additive, causal_mask, plots, scaled_dot_product_attention
+from attnlib.palette import ROLES, cell_ink, light
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+N_Q, N_K = 3, 5
+QUERIES, KEYS = ["The", "cat", "sat"], ["on", "the", "mat", "and", "slept"]
+WEIGHTS = np.array([[0.1, 0.2, 0.3, 0.4, 0], [0, 0, 0, 0, 1.0], [0.7, 0.3, 0, 0, 0]])
+
+
+@pytest.fixture(autouse=True)
+def style():
+    """Draw off screen in the course's style, and leave nothing behind."""
+    with matplotlib.rc_context():
+        plt.switch_backend("agg")
+        plots.use_style()
+        yield
+        plt.close("all")
+
+
+def raises(error, message):
+    """Expect `error` with exactly this message."""
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+def svg(ax):
+    """Return the figure as it reaches a page."""
+    file = io.StringIO()
+    ax.figure.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    return file.getvalue()
+
+
+def labels(axis):
+    """Return the tick labels of an axis."""
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def written(ax):
+    """Return what is written inside the Axes, by (row, column)."""
+    return {(t.get_position()[1], t.get_position()[0]): t.get_text() for t in ax.texts}
+
+
+def squares(collection):
+    """Return the (row, column) of each cell of a collection."""
+    centres = [path.vertices[:4].mean(0) for path in collection.get_paths()]
+    return [(round(y), round(x)) for x, y in centres]
+
+
+# attention_heatmap
+
+
+def test_heatmap_labels_rows_and_columns():
+    ax = plots.attention_heatmap(WEIGHTS, QUERIES, KEYS, title="Head 1")
+    assert labels(ax.yaxis) == QUERIES
+    assert labels(ax.xaxis) == KEYS
+    assert ax.get_xlim() == (-0.5, N_K - 0.5)
+    assert ax.get_ylim() == (N_Q - 0.5, -0.5)  # the first row is on top
+    assert ax.xaxis.get_label_position() == "top"
+    assert ax.xaxis.get_tick_params()["labeltop"]
+    assert not ax.xaxis.get_tick_params()["labelbottom"]
+    assert (ax.get_ylabel(), ax.yaxis.label.get_color()) == ("query", light("query"))
+    assert (ax.get_xlabel(), ax.xaxis.label.get_color()) == ("key", light("key"))
+    assert ax.get_title() == "Head 1"
+
+
+def test_heatmap_without_labels_counts_positions():
+    ax = plots.attention_heatmap(WEIGHTS)
+    assert labels(ax.yaxis) == ["0", "1", "2"]
+    assert labels(ax.xaxis) == ["0", "1", "2", "3", "4"]
+
+
+def test_heatmap_fills_each_cell_to_its_weight():
+    ax = plots.attention_heatmap(WEIGHTS)
+    filled, masked = ax.collections[:2]
+    opacity = dict(zip(squares(filled), filled.get_facecolor(), strict=True))
+    for (i, j), weight in np.ndenumerate(WEIGHTS):
+        if weight:
+            np.testing.assert_allclose(opacity[i, j], to_rgba(light("weight"), weight))
+        else:
+            assert (i, j) not in opacity
+    assert not masked.get_paths()
+
+
+def test_heatmap_writes_each_weight_in_readable_ink():
+    ax = plots.attention_heatmap(WEIGHTS)
+    assert written(ax) == {(i, j): f"{weight:.2f}" for (i, j), weight in np.ndenumerate(WEIGHTS)}
+    for text in ax.texts:
+        assert text.get_color() == light(cell_ink(float(text.get_text())))
+
+
+@pytest.mark.parametrize("as_float", [False, True])
+def test_heatmap_hatches_what_is_masked(as_float):
+    mask = causal_mask(N_Q, N_K)
+    ax = plots.attention_heatmap(WEIGHTS, mask=additive(mask) if as_float else mask)
+    masked = ax.collections[1]
+    assert masked.get_hatch()
+    assert sorted(squares(masked)) == [tuple(cell) for cell in np.argwhere(~mask)]
+    assert sorted(written(ax)) == [tuple(cell) for cell in np.argwhere(mask)]
+    assert f'stroke="{light("line")}"' in svg(ax) or f"stroke: {light('line')}" in svg(ax)
+    assert "<pattern" in svg(ax)
+    assert "<pattern" not in svg(plots.attention_heatmap(WEIGHTS))
+
+
+def test_heatmap_leaves_numbers_out_where_they_do_not_fit():
+    many = np.full((41, 43), 1 / 43)
+    ax = plots.attention_heatmap(many)
+    assert not ax.texts
+    assert labels(ax.xaxis)[:2] == ["0", "1"]
+    _, small = plt.subplots(figsize=(1.2, 1.2))
+    assert not plots.attention_heatmap(WEIGHTS, ax=small).texts
+
+
+def test_crowded_labels_are_thinned_evenly():
+    ax = plots.attention_heatmap(np.full((97, 2), 0.5))
+    shown = [int(label) for label in labels(ax.yaxis)]
+    assert shown == list(range(0, 97, shown[1]))
+    assert 1 < shown[1] < 5
+    assert ax.get_yticks().tolist() == shown
+
+
+@pytest.mark.parametrize("n", [2, 5, 11, 19, 31, 43])
+@pytest.mark.parametrize("label", ["x", "slept", "internationalisation"])
+def test_labels_and_numbers_do_not_overlap(n, label):
+    ax = plots.attention_heatmap(np.full((n, n), 1 / n), [label] * n, [label] * n, title="Title")
+    ax.figure.canvas.draw()
+    rows, columns = ax.get_yticklabels(), ax.get_xticklabels()
+    flat = [rows, *([] if columns[0].get_rotation() else [columns])]
+    for group in (*flat, ax.texts):
+        boxes = [text.get_window_extent() for text in group]
+        assert not any(
+            a.overlaps(b) for at, a in enumerate(boxes) for b in boxes[at + 1 : at + n + 2]
+        )
+    inside = ax.figure.bbox
+    for text in [*rows, *columns, ax.title, ax.xaxis.label, ax.yaxis.label]:
+        box = text.get_window_extent()
+        assert inside.x0 <= box.x0 and box.x1 <= inside.x1
+        assert inside.y0 <= box.y0 and box.y1 <= inside.y1
+
+
+def test_cells_are_square_and_of_one_size_in_every_small_figure():
+    sides = []
+    for shape in ((2, 2), (3, 5), (7, 11)):
+        ax = plots.attention_heatmap(np.full(shape, 1 / shape[1]), ["long label"] * shape[0])
+        ax.figure.canvas.draw()
+        box = ax.get_window_extent()
+        sides += [box.width / shape[1], box.height / shape[0]]
+    np.testing.assert_allclose(sides, plots.CELL / 72 * plt.rcParams["figure.dpi"], rtol=1e-6)
+
+
+def test_labels_are_text_and_never_markup():
+    ax = plots.attention_heatmap([[0.5, 0.5]], ["<script>"], ["$x_{$", "$5 $6"])
+    drawn = svg(ax)
+    assert "&lt;script&gt;" in drawn
+    assert "<script>" not in drawn
+    assert "$5 $6" in drawn
+    assert "$x_{$" in drawn
+
+
+def test_weights_of_attention_fit_as_they_come():
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    _, weights = scaled_dot_product_attention(x, x, x)
+    assert len(plots.attention_heatmap(weights).texts) == 25
+    plots.attention_heatmap(np.full((1, 1), 1 + 1e-7))
+
+
+# row_bars
+
+
+def test_bars_show_one_row():
+    ax = plots.row_bars(WEIGHTS[0], KEYS, query="The")
+    assert [bar.get_height() for bar in ax.patches] == WEIGHTS[0].tolist()
+    assert {bar.get_facecolor() for bar in ax.patches} == {to_rgba(light("weight"))}
+    assert [text.get_text() for text in ax.texts] == ["0.10", "0.20", "0.30", "0.40", "0.00"]
+    assert labels(ax.xaxis) == KEYS
+    assert ax.get_ylim() == (0, 1)
+    assert (ax.get_xlabel(), ax.xaxis.label.get_color()) == ("key", light("key"))
+    assert (ax.get_ylabel(), ax.yaxis.label.get_color()) == ("weight", light("weight"))
+    assert (ax.get_title(), ax.title.get_color()) == ("query: The", light("query"))
+
+
+def test_bars_without_labels():
+    ax = plots.row_bars([0.25, 0.75])
+    assert labels(ax.xaxis) == ["0", "1"]
+    assert ax.get_title() == ""
+    assert not plots.row_bars(np.full(53, 1 / 53)).texts
+
+
+@pytest.mark.parametrize("n", [1, 5, 13, 47])
+@pytest.mark.parametrize("label", ["x", "internationalisation"])
+def test_bars_stay_inside_their_figure(n, label):
+    ax = plots.row_bars(np.full(n, 1 / n), [label] * n, query="x")
+    ax.figure.canvas.draw()
+    inside = ax.figure.bbox
+    for text in [*ax.get_xticklabels(), ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts]:
+        box = text.get_window_extent()
+        assert inside.x0 <= box.x0 and box.x1 <= inside.x1
+        assert inside.y0 <= box.y0 and box.y1 <= inside.y1
+
+
+# matrix
+
+
+def test_matrix_shows_name_shape_and_numbers():
+    ax = plots.matrix([[1.0, 0, 1, 0], [0, 1, 0, -1]], name="X", role="query")
+    assert (ax.get_title(), ax.title.get_color()) == ("X", light("query"))
+    cells = {at: text for at, text in written(ax).items() if at[0] <= 1 and at[1] <= 3}
+    assert list(cells.values()) == ["1", "0", "1", "0", "0", "1", "0", "\N{MINUS SIGN}1"]
+    (_, below), (right, _) = [text.get_position() for text in ax.texts[-2:]]
+    assert [text.get_text() for text in ax.texts[-2:]] == ["4", "2"]
+    assert below > 1.5
+    assert right > 3.5
+    frame = ax.patches[-1]
+    assert frame.get_edgecolor() == to_rgba(light("query"))
+    assert frame.get_bbox().bounds == (-0.5, -0.5, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "decimals", "texts"),
+    [
+        ([[1.0, 2.5]], None, ["1.00", "2.50"]),
+        ([[1.0, 2.0]], None, ["1", "2"]),
+        ([[1.0, 2.0]], 1, ["1.0", "2.0"]),
+        ([[-0.004, -1.239]], 2, ["0.00", "\N{MINUS SIGN}1.24"]),
+        ([[0.0, -np.inf]], None, ["0", "\N{MINUS SIGN}\N{INFINITY}"]),
+        ([[np.nan, np.inf]], None, ["NaN", "\N{INFINITY}"]),
+        ([[True, False]], None, ["1", "0"]),
+        (np.array([[3, 250]], np.uint8), None, ["3", "250"]),
+    ],
+)
+def test_matrix_writes_numbers_as_a_reader_expects(values, decimals, texts):
+    ax = plots.matrix(values, decimals=decimals)
+    assert [text.get_text() for text in ax.texts[:-2]] == texts
+
+
+def test_matrix_lights_up_operands():
+    ax = plots.matrix(
+        np.ones((3, 5)), role="key", highlight=[(0, None), (None, 1), (2, 4), (None, None)]
+    )
+    lit = ax.patches[:-1]
+    assert [patch.get_bbox().bounds for patch in lit] == [
+        (-0.5, -0.5, 5, 1),
+        (0.5, -0.5, 1, 3),
+        (3.5, 1.5, 1, 1),
+        (-0.5, -0.5, 5, 3),
+    ]
+    for patch in lit:
+        assert patch.get_edgecolor() == to_rgba(light("key"))
+        assert patch.get_facecolor() == to_rgba(light("key"), 0.15)
+
+
+def test_matrix_labels_are_optional():
+    ax = plots.matrix(np.ones((2, 3)), rows=["Chai", "piyo"])
+    assert labels(ax.yaxis) == ["Chai", "piyo"]
+    assert not any(labels(ax.xaxis))
+    assert labels(plots.matrix(np.ones((2, 3)), columns="abc").xaxis) == ["a", "b", "c"]
+    assert ax.get_title() == ""
+
+
+def test_matrix_is_drawn_to_proportion():
+    for shape in ((2, 4), (4, 2), (5, 97)):
+        ax = plots.matrix(np.ones(shape))
+        ax.figure.canvas.draw()
+        box = ax.get_window_extent()
+        assert box.width / box.height == pytest.approx(shape[1] / shape[0])
+
+
+# All of them
+
+
+def draw_all():
+    """One of each figure."""
+    _, axes = plt.subplots(1, 2, layout="constrained")
+    plots.matrix(np.eye(2), name="$W_Q$", role="value", ax=axes[1], rows=["a", "b"])
+    return [
+        plots.attention_heatmap(WEIGHTS, QUERIES, KEYS, mask=causal_mask(N_Q, N_K), title="T"),
+        plots.row_bars(WEIGHTS[0], KEYS, query="The"),
+        plots.matrix(WEIGHTS - 0.5, name="S", role="weight", highlight=[(1, None)]),
+        plots.attention_heatmap(WEIGHTS, ax=axes[0]),
+    ]
+
+
+def test_draws_into_the_axes_that_are_given():
+    for draw, values in (
+        (plots.attention_heatmap, WEIGHTS),
+        (plots.row_bars, WEIGHTS[0]),
+        (plots.matrix, WEIGHTS),
+    ):
+        figure, ax = plt.subplots()
+        assert draw(values, ax=ax) is ax
+        assert plt.get_fignums() == [figure.number]
+        plt.close(figure)
+
+
+def test_only_colours_of_the_palette_reach_a_page():
+    known = {light(role) for role in ROLES}
+    for ax in draw_all():
+        drawn = svg(ax)
+        assert set(re.findall(r"#[0-9a-fA-F]{6}\b", drawn)) <= known
+        assert not re.search(r"(?:fill|stroke): (?!none|#|url)", drawn)
+        assert "<image" not in drawn
+
+
+def test_nothing_is_drawn_in_a_colour_that_is_not_the_palettes():
+    """Black is SVG's default and is not written out, so ask Matplotlib too."""
+    known = {to_rgb(light(role)) for role in ROLES}
+    for ax in draw_all():
+        for text in ax.findobj(matplotlib.text.Text):
+            assert to_rgb(text.get_color()) in known
+
+
+def test_text_stays_text():
+    drawn = svg(plots.attention_heatmap(WEIGHTS, QUERIES, KEYS))
+    for word in (*QUERIES, *KEYS, "query", "key", "0.70"):
+        assert re.search(rf"<text [^>]*>{word}</text>", drawn)
+
+
+def test_figures_are_the_same_bytes_in_another_process():
+    script = (
+        "import sys, test_plots as t; t.plt.switch_backend('agg'); t.plots.use_style();"
+        "sys.stdout.write('\\f'.join(t.svg(ax) for ax in t.draw_all()))"
+    )
+    here = "\f".join(svg(ax) for ax in draw_all())
+    there = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=__file__.rpartition("/")[0],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert there.stdout == here
+
+
+def test_style_gives_notebooks_svg_without_a_date():
+    script = (
+        "from IPython.testing.globalipapp import start_ipython; shell = start_ipython();"
+        "import matplotlib; matplotlib.use('agg'); from attnlib import plots; plots.use_style();"
+        "shell.display_formatter.active_types = shell.display_formatter.format_types;"
+        "figure = plots.matrix([[1.0]]).figure;"
+        "data, _ = shell.display_formatter.format(figure);"
+        "assert 'image/png' not in data, list(data);"
+        "assert 'dc:date' not in data['image/svg+xml']"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        (
+            np.ones((2, 3, 5)),
+            ValueError,
+            "weights must be a matrix (n_q, n_k), not empty; got shape (2, 3, 5)",
+        ),
+        (np.ones(3), ValueError, "weights must be a matrix (n_q, n_k), not empty; got shape (3,)"),
+        (
+            np.ones((0, 3)),
+            ValueError,
+            "weights must be a matrix (n_q, n_k), not empty; got shape (0, 3)",
+        ),
+        ([[-0.5, 1.25]], ValueError, "weights must lie between 0 and 1; got -0.5 to 1.25"),
+        ([[np.nan, 0.5]], ValueError, "weights must lie between 0 and 1; got nan to nan"),
+        (
+            [[1, 0]],
+            TypeError,
+            "weights must hold floats (float16, float32 or float64, so 1.0 and not 1); got int64",
+        ),
+    ],
+)
+def test_heatmap_refuses_what_are_no_weights(weights, error, message):
+    with raises(error, message):
+        plots.attention_heatmap(weights)
+
+
+def test_bars_refuse_what_is_no_row():
+    needed = "weights_row must be a vector (n_k,), not empty; got shape"
+    for shape in ((2, 3), (0,), ()):
+        with raises(ValueError, f"{needed} {shape}"):
+            plots.row_bars(np.ones(shape))
+    with raises(ValueError, "weights_row must lie between 0 and 1; got 0.5 to 2"):
+        plots.row_bars([0.5, 2.0])
+
+
+def test_labels_must_be_as_many_as_there_are_cells():
+    with raises(ValueError, "queries must hold one label per row, 3; got 2"):
+        plots.attention_heatmap(WEIGHTS, ["a", "b"])
+    with raises(ValueError, "keys must hold one label per column, 5; got 6"):
+        plots.attention_heatmap(WEIGHTS, None, "abcdef")
+    with raises(ValueError, "keys must hold one label per bar, 5; got 0"):
+        plots.row_bars(WEIGHTS[0], [])
+    with raises(ValueError, "rows must hold one label per row, 3; got 1"):
+        plots.matrix(WEIGHTS, rows=["a"])
+    with raises(ValueError, "columns must hold one label per column, 5; got 1"):
+        plots.matrix(WEIGHTS, columns=["a"])
+
+
+def test_heatmap_refuses_a_mask_that_does_not_fit():
+    with raises(ValueError, "mask must broadcast to (..., n_q, n_k) = (3, 5); got (5, 3)"):
+        plots.attention_heatmap(WEIGHTS, mask=causal_mask(5, 3))
+    with pytest.raises(TypeError, match=r"^mask must be bool"):
+        plots.attention_heatmap(WEIGHTS, mask=np.ones((3, 5), int))
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        (
+            [1.0, 2.0],
+            ValueError,
+            "values must be a matrix (n_rows, n_columns), not empty; got shape (2,)",
+        ),
+        (
+            np.ones((3, 0)),
+            ValueError,
+            "values must be a matrix (n_rows, n_columns), not empty; got shape (3, 0)",
+        ),
+        ([[1j]], TypeError, "values must hold real numbers or bools; got complex128"),
+        ([["a"]], TypeError, "values must hold real numbers or bools; got <U1"),
+        ([[1.0], [2.0, 3.0]], ValueError, "values must have rows of one length; got unequal rows"),
+    ],
+)
+def test_matrix_refuses_what_is_no_matrix(values, error, message):
+    with raises(error, message):
+        plots.matrix(values)
+
+
+def test_matrix_refuses_an_unknown_role():
+    with raises(ValueError, "role must be one of query, key, value, weight; got 'page'"):
+        plots.matrix(WEIGHTS, role="page")
+
+
+@pytest.mark.parametrize("decimals", [-1, 1.5, "2"])
+def test_matrix_refuses_decimals_that_are_no_count(decimals):
+    with raises(ValueError, f"decimals must be a whole number, 0 or more; got {decimals!r}"):
+        plots.matrix(WEIGHTS, decimals=decimals)
+
+
+@pytest.mark.parametrize("item", [(3, 0), (0, 5), (-1, 0), 1, (1,), (0, 0, 0), "ab", (0.5, 0)])
+def test_matrix_refuses_a_highlight_outside(item):
+    with raises(
+        ValueError,
+        f"highlight must hold pairs (row, column) inside (3, 5), None for all; got {item!r}",
+    ):
+        plots.matrix(WEIGHTS, highlight=[item])
+
+
+def test_product_axes_share_the_size_of_their_cells():
+    axes = plots.product_axes(np.zeros((2, 7)), np.zeros((7, 3)))
+    shapes = [(2, 7), (7, 3), (2, 3)]
+    size = axes[0].figure.get_size_inches()
+    cells = [
+        (ax.get_position().width * size[0] / columns, ax.get_position().height * size[1] / rows)
+        for ax, (rows, columns) in zip(axes, shapes, strict=True)
+    ]
+    np.testing.assert_allclose(cells, cells[0][0])
+    assert [text.get_text() for text in axes[0].figure.texts] == ["×", "=", ""]
+
+
+def test_product_axes_refuse_factors_that_do_not_meet():
+    with pytest.raises(ValueError, match=r"inner size; got \(2, 7\) and \(5, 3\)"):
+        plots.product_axes(np.zeros((2, 7)), np.zeros((5, 3)))
