@@ -1,8 +1,8 @@
 """Widgets in a page without a kernel.
 
-A notebook's output that shows a widget becomes a slot: the widget's still picture, and the
-traits it starts with as JSON. `widget_host.js` brings each slot to life; until then, and
-without JavaScript, the picture stands there. A widget that only a kernel can move gets a plain
+A notebook's output that shows a widget becomes a slot: the widget's still picture, which holds
+the traits it starts with. `widget_host.js` brings each slot to life; until then, and without
+JavaScript, the picture stands there. A widget that only a kernel can move gets a plain
 note in its place. Each widget's module is written once, to a file that pages refer to.
 """
 
@@ -17,8 +17,8 @@ from myst_nb.sphinx_ import NbMetadataCollector
 VIEW = "application/vnd.jupyter.widget-view+json"
 STATIC = Path(__file__).parent / "static"
 
-# What the page needs of a model's state is its own traits; these belong to Jupyter's protocol.
-_PROTOCOL = ("_", "layout", "tabbable", "tooltip")
+_SLOT = """<div class="widget-slot" data-module="{name}">
+<div class="widget-picture">{picture}</div></div>"""
 
 _NOTE = """<div class="admonition note kernel-only"><p class="admonition-title">Needs a running kernel</p>
 <p>Here stands <code>{name}</code>. It moves when you run this notebook in Jupyter.</p></div>"""
@@ -37,11 +37,10 @@ def fill_slots(app, doctree):
             continue
         view = outputs[VIEW]
         model = state[json.loads(_script_text(view))["model_id"]]
-        if model["model_module"] == "anywidget":
+        if model["model_module"] == "anywidget" and "text/html" in outputs:
             name = model["state"]["_anywidget_id"].rpartition(".")[2]
             used[name] = {"js": model["state"]["_esm"], "css": model["state"].get("_css", "")}
-            picture = outputs["text/html"].astext() if "text/html" in outputs else ""
-            html = _slot(name, model["state"], picture)
+            html = _SLOT.format(name=escape(name), picture=outputs["text/html"].astext())
         else:
             html = _NOTE.format(name=escape(model["model_name"].removesuffix("Model")))
         view.children = [nodes.raw("", html, format="html")]
@@ -50,25 +49,18 @@ def fill_slots(app, doctree):
 
 
 def _take_state(env, docname):
-    """The state of all models of a page, taken out of what MyST-NB would write into it whole."""
+    """The state of all models of a page, taken out of what MyST-NB would load and write whole."""
     files = NbMetadataCollector.get_js_files(env, docname)
-    _, script = files.pop("ipywidgets_state", (None, {"body": '{"state": {}}'}))
+    taken = {key: files.pop(key) for key in list(files) if key.startswith("ipywidgets")}
+    if not taken:
+        return {}
+    _, script = taken["ipywidgets_state"]
     return json.loads(script["body"])["state"]
 
 
 def _script_text(view):
     """The JSON of the script element that MyST-NB makes of a view."""
     return view.astext().partition(">")[2].rpartition("<")[0]
-
-
-def _slot(name, state, picture):
-    traits = {trait: value for trait, value in state.items() if not trait.startswith(_PROTOCOL)}
-    text = json.dumps(traits, sort_keys=True).replace("<", "\\u003c")
-    return (
-        f'<div class="widget-slot" data-module="{escape(name)}">'
-        f'<div class="widget-picture">{picture}</div>'
-        f'<script type="application/json">{text}</script></div>'
-    )
 
 
 def add_files(app, pagename, templatename, context, doctree):

@@ -1,7 +1,7 @@
 /**
  * Brings the widgets of a static page to life: no kernel, no network, also from file://.
  *
- * Each slot holds a still picture and the traits it starts with. A widget's module arrives as
+ * Each slot holds a still picture, and that the traits it starts with. A widget's module arrives as
  * text, because a page opened from disk may not import a file but may import a blob. The picture
  * stays until the widget has drawn itself, and stays for good, with a note, if it cannot.
  */
@@ -48,7 +48,7 @@
 
   async function start(slot) {
     const picture = slot.querySelector(".widget-picture");
-    const model = new Model(JSON.parse(slot.querySelector("script").textContent));
+    const model = new Model(JSON.parse(picture.firstElementChild.dataset.state));
     model.set("_markup", picture.innerHTML);
     const el = document.createElement("div");
     try {

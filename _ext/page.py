@@ -1,0 +1,279 @@
+"""What every page has, what no page has, and when pages and outputs must be made anew.
+
+- The palette is the first stylesheet; scripts of the search page stay on the search page.
+- A Content-Security-Policy opens the head: nothing runs or loads from elsewhere.
+- Each page says what it is about, in its own first sentence.
+- `{dropdown}`, and an admonition with `:class: dropdown`, open and close without a script.
+- A build starts over whatever an earlier one cannot vouch for (see `start_clean`).
+"""
+
+import base64
+import contextlib
+import hashlib
+import html
+import json
+import re
+import shutil
+import sqlite3
+import textwrap
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.parsers.rst.directives.admonitions import Admonition
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.jinja2glue import BuiltinTemplateLoader
+from sphinx.locale import admonitionlabels
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.writers.html5 import HTML5Translator
+
+from attnlib import palette
+
+logger = logging.getLogger(__name__)
+
+# --- the head -----------------------------------------------------------------------------------
+
+POLICY = (
+    "default-src 'self'; script-src 'self' blob:{hashes}; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; object-src 'none'; "
+    "base-uri 'self'; form-action 'self'"
+)
+ONLY_FOR_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
+REPLACED_BY_OURS = re.compile(r"mystnb\.\w+\.css|furo-extensions\.css")
+# Without JavaScript nothing else would say that the page follows the reader's system; and two
+# landmarks of one kind need names.
+AMENDMENTS = {
+    "<body>": '<body data-theme="auto">',
+    '<aside class="sidebar-drawer': '<aside aria-label="Chapters" class="sidebar-drawer',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+}
+
+
+class Pages(BuiltinTemplateLoader):
+    """Sphinx's templates; each finished page gets the policy that fits its inline scripts."""
+
+    def render(self, template, context):
+        """Render `template`, amend what Furo leaves out, and put the policy first in the head."""
+        page = super().render(template, context)
+        for furo, ours in AMENDMENTS.items():
+            page = page.replace(furo, ours, 1)
+        return with_policy(page)
+
+
+def with_policy(page):
+    """The page with its Content-Security-Policy, which allows the scripts it has, by digest."""
+    scripts = re.findall(r"<script(?![^>]*\b(?:src|type)=)[^>]*>(.*?)</script>", page, flags=re.S)
+    digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
+    hashes = "".join(f" 'sha256-{base64.b64encode(d).decode()}'" for d in dict.fromkeys(digests))
+    policy = html.escape(POLICY.format(hashes=hashes), quote=False)
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    return page.replace("<head>", f"<head>\n    {meta}", 1)
+
+
+def trim_assets(app, pagename, templatename, context, doctree):
+    """Leave out the scripts and styles that this page does not use."""
+
+    def unused(asset):
+        name = Path(str(asset.filename).partition("?")[0]).name
+        return REPLACED_BY_OURS.fullmatch(name) or (
+            name in ONLY_FOR_SEARCH and pagename != "search"
+        )
+
+    for kind in ("script_files", "css_files"):
+        context[kind][:] = [asset for asset in context[kind] if not unused(asset)]
+
+
+def describe(app, pagename, templatename, context, doctree):
+    """Give the page a description, unless its author did (`html_meta` in the front matter)."""
+    if 'name="description"' not in context.get("metatags", ""):
+        text = summary(doctree) if doctree else ""
+        text = html.escape(text or f"{context.get('title', 'Search')} - {app.config.html_title}")
+        tag = f'<meta name="description" content="{text}">'
+        context["metatags"] = f"{context.get('metatags', '')}\n{tag}"
+
+
+def summary(doctree):
+    """The first paragraph of running text, at most 160 characters of it."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section):
+            plain = paragraph.deepcopy()
+            for formula in list(plain.findall(nodes.math)):
+                letters = re.sub(r"\\textcolor\{[^}]*\}\{([^}]*)\}|\\\w+|[{}]", r"\1", formula.astext())
+                formula.replace_self(nodes.Text(letters))
+            return textwrap.shorten(plain.astext(), 160, placeholder=" ...")
+    return ""
+
+
+def write_palette(app, builder):
+    """Before the first page is written: the colours, from their one place."""
+    if builder.format == "html":
+        target = Path(app.outdir, "_static", "palette.css")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(palette.css(), encoding="utf-8")
+
+
+# --- what opens and closes ----------------------------------------------------------------------
+
+
+class Dropdown(Admonition):
+    """An admonition that starts closed: `:::{dropdown} Answer`; with `:open:`, open."""
+
+    option_spec = Admonition.option_spec | {"open": directives.flag}
+
+    def run(self):
+        """Make an admonition with the class that `FoldAdmonitions` looks for."""
+        is_open = ["open"] if "open" in self.options else []
+        self.options["class"] = [*self.options.get("class", []), "dropdown", *is_open]
+        return super().run()
+
+
+class details(nodes.General, nodes.Element):  # noqa: N801
+    """A `<details>`; docutils names its nodes in lower case."""
+
+
+class details_summary(nodes.General, nodes.TextElement):  # noqa: N801
+    """The `<summary>` of a `details`."""
+
+
+class FoldAdmonitions(SphinxPostTransform):
+    """Turn each admonition with the class `dropdown` into a `details`."""
+
+    default_priority = 300
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        """Go through the admonitions of the page."""
+        for node in list(self.document.findall(nodes.Admonition)):
+            if "dropdown" not in node.get("classes", ()):
+                continue
+            kind = node.tagname
+            folded = details("", ids=node["ids"], classes=["admonition", kind, *node["classes"]])
+            if isinstance(node[0], nodes.title):
+                title, *body = node.children
+                folded += details_summary("", "", *title.children)
+            else:
+                body = node.children
+                folded += details_summary("", admonitionlabels[kind])
+            folded += body
+            node.replace_self(folded)
+
+
+def visit_details(self, node):
+    """Open a `<details>`."""
+    opened = {"open": "open"} if "open" in node["classes"] else {}
+    self.body.append(self.starttag(node, "details", **opened))
+
+
+def depart_details(self, node):
+    """Close a `<details>`."""
+    self.body.append("</details>\n")
+
+
+def visit_summary(self, node):
+    """Open a `<summary>`."""
+    self.body.append(self.starttag(node, "summary", "", CLASS="admonition-title"))
+
+
+def depart_summary(self, node):
+    """Close a `<summary>`."""
+    self.body.append("</summary>\n")
+
+
+def visit_hidden_cell(self, node):
+    """Open a hidden part of a cell. MyST-NB's own summary is read out as other than it says."""
+    classes = " ".join(["admonition", "dropdown", "hide", *node["classes"]])
+    self.body.append(
+        f'<details class="{classes}"><summary class="admonition-title">'
+        f"{html.escape(node['prompt_show'])}</summary>\n"
+    )
+
+
+def visit_citation(self, node):
+    """Open an entry of the bibliography, with a role that a list may have."""
+    HTML5Translator.visit_citation(self, node)
+    self.body[-1] = self.body[-1].replace("doc-biblioentry", "listitem")
+
+
+# --- what an earlier build cannot vouch for -----------------------------------------------------
+
+
+def start_clean(app, config):
+    """Before anything is loaded: discard what an earlier build left and cannot vouch for.
+
+    Outputs in the notebooks' cache were computed by the `attnlib` of their day: when it has
+    changed, they go. The cache carries a digest of that `attnlib` inside of it.
+
+    Pages are complete only if the build that wrote them ended well. Such a build leaves a mark,
+    and the next one takes it away. Without the mark all pages are read and written again; so
+    they are after a warning, which would otherwise be given once and then never again.
+    """
+    build = Path(app.outdir).parent
+    cache, library = build / ".jupyter_cache", digest_of(Path(palette.__file__).parent)
+    stamp = cache / "attnlib.digest"
+    if not (stamp.is_file() and stamp.read_text() == library and is_sound(cache)):
+        if cache.exists():
+            logger.info("attnlib has changed, or the cache is damaged: notebooks will run again")
+            shutil.rmtree(cache)
+        cache.mkdir(parents=True)
+        stamp.write_text(library)
+    mark, makers = build / "ended-well", library + digest_of(Path(__file__).parent)
+    if not (mark.is_file() and mark.read_text() == makers):
+        Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
+    mark.unlink(missing_ok=True)
+    app.ended_well = lambda: mark.write_text(makers)
+
+
+def digest_of(folder):
+    """A digest of the names and contents of the sources under `folder`."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in {".py", ".js", ".css", ".html"} and path.is_file():
+            digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_sound(cache):
+    """Whether the notebooks' cache can be read: its index, and each notebook that it lists."""
+    index = cache / "global.db"
+    if not index.exists():
+        return True  # nothing was run yet
+    try:
+        with contextlib.closing(sqlite3.connect(index)) as db:
+            if db.execute("PRAGMA quick_check").fetchone() != ("ok",):
+                return False
+            keys = [row[0] for row in db.execute("SELECT hashkey FROM nbcache")]
+        for key in keys:
+            json.loads((cache / "executed" / key / "base.ipynb").read_text(encoding="utf-8"))
+    except (sqlite3.Error, OSError, ValueError):
+        return False
+    return True
+
+
+def end_well(app, exception):
+    """After a build without an error or a warning: leave the mark."""
+    if exception is None and not app._warncount:
+        app.ended_well()
+
+
+def setup(app):
+    """Register with Sphinx."""
+    # Jupyter Book sets this for an extension that this site does not load.
+    app.add_config_value("comments_config", {}, "")
+    # The theme now rather than when the builder starts, so that its settings are known.
+    app.setup_extension("furo")
+    app.connect("config-inited", start_clean)
+    app.connect("build-finished", end_well, priority=999)
+
+    app.add_css_file("palette.css", priority=100)
+    app.connect("write-started", write_palette)
+    app.connect("html-page-context", describe)
+    app.connect("html-page-context", trim_assets, priority=900)
+
+    app.add_directive("dropdown", Dropdown)
+    app.add_post_transform(FoldAdmonitions)
+    app.add_node(details, html=(visit_details, depart_details))
+    app.add_node(details_summary, html=(visit_summary, depart_summary))
+    app.add_node(HideCodeCellNode, override=True, html=(visit_hidden_cell, depart_details))
+    app.add_node(nodes.citation, override=True, html=(visit_citation, None))
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

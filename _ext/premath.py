@@ -1,0 +1,432 @@
+r"""Mathematics is typeset while the book is built: the pages need no script for it.
+
+The MathJax that ships inside `sphinx-mathjax-offline` runs in an embedded JavaScript engine
+(`dukpy`) and turns TeX into HTML and MathML. The HTML is drawn, the MathML is spoken. From
+MathJax's stylesheet only the rules that this book's formulas use are kept, and from its fonts
+only the glyphs, in `_static/math.css` and `_static/math-*.woff2`.
+
+Colours. Authors write a role's light colour, as `attnlib.palette` gives it:
+
+    $\textcolor{#0067a3}{Q}\,\textcolor{#b84a00}{K}^\top$
+
+MathJax in JupyterLab and KaTeX in VS Code draw that as it stands. Here the colour becomes the
+CSS variable of its role, `var(--query)`, so that the formula follows the page into dark mode.
+
+Formulas are kept between builds in `_build/premath.json`. The file holds nothing that cannot be
+made again: when it is missing, damaged or from another version, it is ignored.
+"""
+
+import hashlib
+import html
+import json
+import os
+import re
+from functools import cached_property
+from importlib.metadata import distribution
+from io import BytesIO
+from pathlib import Path
+
+import dukpy
+from docutils import nodes
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+from attnlib import palette
+
+logger = logging.getLogger(__name__)
+
+MATHJAX = Path(
+    distribution("sphinx-mathjax-offline").locate_file("sphinx-mathjax-offline/static/mathjax")
+)
+PARTS = (
+    "startup",
+    "core",
+    "adaptors/liteDOM",
+    "input/tex-full",
+    "output/chtml",
+    "output/chtml/fonts/tex",
+)
+
+# The engine has no event loop, no console and no network: MathJax gets stand-ins, and neither
+# loads packages on demand nor draws an unknown macro as red text (then bad TeX would pass).
+BOOT = """
+globalThis.setTimeout = f => { Promise.resolve().then(f) };
+globalThis.clearTimeout = () => {};
+globalThis.console = {log() {}, warn() {}, error() {}};
+globalThis.MathJax = {
+  startup: {typeset: false, ready() {}},
+  loader: {load: []},
+  chtml: {fontURL: 'fonts', adaptiveCSS: false},
+  tex: {packages: {'[-]': ['noundefined', 'require', 'autoload']}},
+};
+"""
+TYPESET = """
+(function () {
+  try {
+    var drawn = MathJax.startup.adaptor.outerHTML(
+      MathJax.tex2chtml(dukpy.tex, {display: dukpy.display}));
+    var error = drawn.match(/data-mjx-error="([^"]*)"/);
+    return error ? {error: error[1]}
+                 : {drawn: drawn, spoken: MathJax.tex2mml(dukpy.tex, {display: dukpy.display})};
+  } catch (problem) { return {error: String(problem)}; }
+})()
+"""
+
+# What MathJax would add when it runs in the page. The drawing is made of empty elements with
+# generated content; the MathML beside it is off the screen, for screen readers.
+HOUSE_CSS = """
+mjx-container { position: relative; }
+mjx-assistive-mml {
+  position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); white-space: nowrap;
+}
+/* Sets the height of a line of glyphs. A file would arrive late and move the page, so a local
+   font with its metrics overridden takes the place of MathJax's own. The space alone is in its
+   range: that makes it the font that counts, and leaves the glyphs to the next one. */
+@font-face {
+  font-family: MJXZERO;
+  src: local("Arial"), local("Liberation Sans"), local("DejaVu Sans"), local("Roboto"),
+    local("Helvetica");
+  ascent-override: 0%; descent-override: 0%; line-gap-override: 0%; unicode-range: U+20;
+}
+"""
+
+HEX_TO_VAR = {pair[0]: f"var(--{role.replace('_', '-')})" for role, pair in palette.ROLES.items()}
+
+
+class TexError(ValueError):
+    """MathJax cannot read a formula."""
+
+
+class MathJax:
+    """MathJax in the embedded engine, started when the first formula needs it."""
+
+    @cached_property
+    def _engine(self):
+        engine = dukpy.JSInterpreter()
+        engine.evaljs(BOOT + ";0")
+        for part in PARTS:
+            engine.evaljs((MATHJAX / f"{part}.js").read_text(encoding="utf-8") + ";0")
+        engine.evaljs("MathJax.startup.defaultReady(); 0")
+        return engine
+
+    def typeset(self, tex, display):
+        """The HTML of the formula `tex`, drawn for the eye and with MathML for the ear.
+
+        Raises
+        ------
+        TexError
+            With MathJax's own message.
+        """
+        answer = self._engine.evaljs(TYPESET, tex=tex, display=display)
+        if "error" in answer:
+            raise TexError(html.unescape(answer["error"]))
+        drawn = answer["drawn"].replace("<mjx-math", '<mjx-math aria-hidden="true"', 1)
+        spoken = re.sub(r">\s+<", "><", answer["spoken"].strip())
+        spoken = re.sub(r' (?:mathcolor|data-mjx-\w+)="[^"]*"', "", spoken)
+        end = "</mjx-container>"
+        drawn = drawn.removesuffix(end) + f"<mjx-assistive-mml>{spoken}</mjx-assistive-mml>{end}"
+        return themed(drawn)
+
+    def stylesheet(self):
+        """All of MathJax's CSS, for every glyph that it knows."""
+        return self._engine.evaljs(
+            "MathJax.startup.adaptor.textContent(MathJax.chtmlStylesheet())"
+        )
+
+
+class FormulaCache:
+    """The formulas of the book and MathJax's stylesheet, kept in a file between builds."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.mathjax = MathJax()
+        self.formulas = {}
+        self._stylesheet = None
+        try:
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            if stored["version"] == version():
+                self.formulas = dict(stored["formulas"])
+                self._stylesheet = str(stored["stylesheet"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # a cache may be lost at any time
+
+    @staticmethod
+    def key(tex, display):
+        """The name of a formula in the cache."""
+        return f"{'block' if display else 'inline'} {tex}"
+
+    def get(self, tex, display):
+        """The HTML of a formula, typeset now unless it is known. Raises TexError."""
+        key = self.key(tex, display)
+        if key not in self.formulas:
+            self.formulas[key] = self.mathjax.typeset(tex, display)
+        return self.formulas[key]
+
+    @property
+    def stylesheet(self):
+        """All of MathJax's CSS."""
+        if not self._stylesheet:
+            self._stylesheet = self.mathjax.stylesheet()
+        return self._stylesheet
+
+    def save(self, used):
+        """Write the formulas whose key is in `used`; a build that dies here leaves the old file."""
+        kept = {key: self.formulas[key] for key in sorted(used & self.formulas.keys())}
+        stored = {"version": version(), "stylesheet": self.stylesheet, "formulas": kept}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(stored), encoding="utf-8")
+        draft.replace(self.path)
+
+
+def version():
+    """A digest of all that decides what a formula looks like: MathJax, this file, the colours."""
+    sources = [MATHJAX / f"{part}.js" for part in PARTS] + [Path(__file__), Path(palette.__file__)]
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def themed(drawn):
+    """The same HTML with the palette's light colours replaced by the variables of their roles."""
+
+    def variable(match):
+        return HEX_TO_VAR.get(match[0].lower(), match[0])
+
+    return re.sub(r"#[0-9a-fA-F]{6}\b", variable, drawn)
+
+
+# --- which part of MathJax's stylesheet and fonts the book needs -------------------------------
+
+
+def parse_rules(stylesheet):
+    """The (selector, declarations) of a flat stylesheet, braces in its strings included."""
+    bare = re.sub(r"/\*.*?\*/", "", stylesheet, flags=re.S)
+    rules = re.findall(r"""([^{}]+)\{((?:"(?:[^"\\]|\\.)*"|[^{}"])*)\}""", bare)
+    return [(selector.strip(), " ".join(body.split())) for selector, body in rules]
+
+
+def used_rules(stylesheet, formulas):
+    """The rules of `stylesheet` that can match an element of `formulas`, as HTML."""
+    elements = set()
+    for tag in set(re.findall(r"<mjx-[^>]*>", "".join(formulas))):
+        classes = re.search(r'class="([^"]*)"', tag)
+        name = re.match(r"<([\w-]+)", tag)[1]
+        elements.add((name, frozenset(classes[1].split() if classes else ())))
+
+    def matches(simple):
+        """Whether one step of a selector, `mjx-c.TEX-I` say, fits an element."""
+        name = re.match(r"[\w-]*", simple)[0]
+        classes = set(re.findall(r"\.([\w-]+)", re.sub(r":not\([^)]*\)|\[[^]]*\]", "", simple)))
+        return any((not name or name == tag) and classes <= has for tag, has in elements)
+
+    def needed(selector):
+        steps = selector.replace(">", " ").split()
+        return all(matches(step) for step in steps if step != "*")
+
+    return [
+        (selector, body)
+        for selectors, body in parse_rules(stylesheet)
+        if "@" not in selectors
+        for selector in [", ".join(s for s in map(str.strip, selectors.split(",")) if needed(s))]
+        if selector
+    ]
+
+
+def used_glyphs(rules):
+    """The characters that `rules` draw, per font family."""
+    families = {
+        selector: re.findall(r"MJXTEX[\w-]*", body)
+        for selectors, body in rules
+        for selector in selectors.split(", ")
+        if "font-family" in body
+    }
+    glyphs = {}
+    for selector, body in rules:
+        content = re.search(r'content: "((?:[^"\\]|\\.)*)"', body)
+        if not content:
+            continue
+        text = re.sub(r"\\([0-9A-Fa-f]+) ?", lambda m: chr(int(m[1], 16)), content[1])
+        parts = re.match(r"mjx-c\.mjx-c\w+(\.[\w-]+)?::before", selector)
+        if parts:
+            fonts = families.get(parts[1] or ".MJX-TEX", [])
+        else:  # a piece of a delimiter that grows: MathJax tries several fonts in turn
+            fonts = [font for name in families if "stretchy" in name for font in families[name]]
+        for font in fonts:
+            glyphs.setdefault(font, set()).update(text)
+    return glyphs
+
+
+def font_files(stylesheet):
+    """The font file of each family, from MathJax's `@font-face` rules."""
+    return {
+        re.search(r"font-family: ([\w-]+)", body)[1]: MATHJAX
+        / "output/chtml/fonts/woff-v2"
+        / re.search(r"([\w-]+\.woff)", body)[1]
+        for selector, body in parse_rules(stylesheet)
+        if selector.startswith("@font-face")
+    }
+
+
+def subset_font(path, characters):
+    """The bytes of a WOFF2 with only `characters` of the font at `path`; None if it has none."""
+    font = TTFont(path)
+    present = {ord(c) for c in characters} & font.getBestCmap().keys()
+    if not present:
+        return None
+    options = subset.Options(flavor="woff2", hinting=False, desubroutinize=True)
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(unicodes=present)
+    subsetter.subset(font)
+    font.flavor = "woff2"
+    out = BytesIO()
+    font.save(out)
+    return out.getvalue()
+
+
+def write_assets(cache, used, folder):
+    """Write `math.css` and its fonts for the formulas whose key is in `used`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rules = used_rules(cache.stylesheet, [cache.formulas[key] for key in sorted(used)])
+    files, faces, wanted = font_files(cache.stylesheet), [], set()
+    for family, characters in sorted(used_glyphs(rules).items()):
+        # The name says what is inside, so that a font is made again only when that changes.
+        content = f"{version()}{family}{''.join(sorted(characters))}"
+        name = f"math-{family}-{hashlib.sha256(content.encode()).hexdigest()[:8]}.woff2"
+        if not (folder / name).exists():
+            data = subset_font(files[family], characters)
+            if data is None:
+                continue
+            (folder / name).write_bytes(data)
+        wanted.add(name)
+        faces.append(f'@font-face {{ font-family: {family}; src: url("{name}") format("woff2"); }}')
+    for old in folder.glob("math-MJX*.woff2"):
+        if old.name not in wanted:
+            old.unlink()
+    lines = [HOUSE_CSS, *faces, *(f"{selector} {{ {body} }}" for selector, body in rules)]
+    (folder / "math.css").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+# --- Sphinx ------------------------------------------------------------------------------------
+
+
+def tex_of(node):
+    """The TeX of a math node, and whether it stands on a line of its own."""
+    tex = node.astext()
+    if isinstance(node, nodes.math):
+        return tex, False
+    if node.get("no-wrap", node.get("nowrap", False)):
+        return tex, True
+    # As Sphinx does for its own renderers: a blank line separates equations, `\\` lines.
+    parts = [part for part in tex.split("\n\n") if part.strip()]
+    parts = [rf"\begin{{split}}{p}\end{{split}}" if r"\\" in p else p for p in parts]
+    if len(parts) == 1:
+        return parts[0], True
+    return r"\begin{aligned}" + r"\\".join(parts) + r"\end{aligned}", True
+
+
+def open_cache(app):
+    """Before reading: the formulas of earlier builds."""
+    app.premath = FormulaCache(Path(app.outdir).parent / "premath.json")
+
+
+def read_formulas(app, doctree):
+    """After reading a page: typeset its formulas, and note which ones they are."""
+    keys = formulas_of(app.env).setdefault(app.env.docname, set())
+    for node in doctree.findall(lambda n: isinstance(n, (nodes.math, nodes.math_block))):
+        tex, display = tex_of(node)
+        try:
+            app.premath.get(tex, display)
+            keys.add(app.premath.key(tex, display))
+        except TexError as error:
+            logger.warning("bad TeX, %s: %s", error, tex, location=node, type="premath")
+
+
+def formulas_of(env):
+    """The keys of the formulas of each page; Sphinx stores them with its environment."""
+    if not hasattr(env, "premath_formulas"):
+        env.premath_formulas = {}
+    return env.premath_formulas
+
+
+def used_formulas(app):
+    """The keys of all the formulas of the book that are typeset."""
+    return set().union(*formulas_of(app.env).values()) & app.premath.formulas.keys()
+
+
+def forget_page(app, env, docname):
+    """A page has changed or is gone."""
+    formulas_of(env).pop(docname, None)
+
+
+def merge_pages(app, env, docnames, other):
+    """Sphinx reads pages in several processes."""
+    formulas_of(env).update({name: formulas_of(other).get(name, set()) for name in docnames})
+
+
+def write_stylesheet(app, builder):
+    """Before the first page is written: the formulas of all pages are known."""
+    if builder.format != "html":
+        return
+    for tex, display in (
+        (key.split(" ", 1)[1], key.startswith("block"))
+        for keys in formulas_of(app.env).values()
+        for key in keys
+    ):
+        app.premath.get(tex, display)  # those of unchanged pages, if the cache was lost
+    write_assets(app.premath, used_formulas(app), Path(app.outdir) / "_static")
+
+
+def save_cache(app, exception):
+    """After a build, good or not: the formulas stay good. Unused ones are left out."""
+    if hasattr(app, "premath") and app.env is not None and app.premath.formulas:
+        app.premath.save(used_formulas(app))
+
+
+def draw(translator, node):
+    """The HTML of a math node; the TeX itself where it is bad (a warning was given)."""
+    tex, display = tex_of(node)
+    try:
+        return translator.builder.app.premath.get(tex, display)
+    except TexError:
+        return f"<code>{html.escape(tex)}</code>"
+
+
+def visit_math(self, node):
+    """Write a formula in a line of text."""
+    self.body.append(self.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
+    self.body.append(draw(self, node) + "</span>")
+    raise nodes.SkipNode
+
+
+def visit_math_block(self, node):
+    """Write a displayed formula in a box that scrolls, and its number outside of that box."""
+    if node["ids"] and node.parent.get("ids") == node["ids"]:
+        # Furo wraps each equation and copies its id: once on a page is enough.
+        self.body.append('<div class="math notranslate nohighlight">')
+    else:
+        self.body.append(self.starttag(node, "div", "", CLASS="math notranslate nohighlight"))
+    self.body.append(f'<div class="math-scroll">{draw(self, node)}</div>')
+    if node["number"]:
+        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
+        self.add_permalink_ref(node, "Link to this equation")
+        self.body.append("</span>")
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app):
+    """Register the renderer; `html_math_renderer: premath` in the configuration chooses it."""
+    app.add_html_math_renderer("premath", (visit_math, None), (visit_math_block, None))
+    app.add_css_file("math.css", priority=300)
+    app.connect("builder-inited", open_cache)
+    app.connect("doctree-read", read_formulas)
+    app.connect("env-purge-doc", forget_page)
+    app.connect("env-merge-info", merge_pages)
+    app.connect("write-started", write_stylesheet)
+    app.connect("build-finished", save_cache)
+    return {"version": "1", "env_version": 1, "parallel_read_safe": True}
