@@ -41,12 +41,14 @@ POLICY = (
 )
 ONLY_FOR_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
 REPLACED_BY_OURS = re.compile(r"mystnb\.\w+\.css|furo-extensions\.css")
-# Without JavaScript nothing else would say that the page follows the reader's system; and two
-# landmarks of one kind need names.
+# What Furo's page lacks: without JavaScript nothing else says that it follows the reader's
+# system; two landmarks of one kind need names; and "Back to top" stood outside of all landmarks.
 AMENDMENTS = {
     "<body>": '<body data-theme="auto">',
     '<aside class="sidebar-drawer': '<aside aria-label="Chapters" class="sidebar-drawer',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    '<div class="article-container">': '<div class="article-container" role="main">',
+    '<article role="main"': "<article",
 }
 
 
@@ -99,7 +101,9 @@ def summary(doctree):
         if isinstance(paragraph.parent, nodes.section):
             plain = paragraph.deepcopy()
             for formula in list(plain.findall(nodes.math)):
-                letters = re.sub(r"\\textcolor\{[^}]*\}\{([^}]*)\}|\\\w+|[{}]", r"\1", formula.astext())
+                letters = re.sub(
+                    r"\\textcolor\{[^}]*\}\{([^}]*)\}|\\\w+|[{}]", r"\1", formula.astext()
+                )
                 formula.replace_self(nodes.Text(letters))
             return textwrap.shorten(plain.astext(), 160, placeholder=" ...")
     return ""

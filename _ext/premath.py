@@ -132,9 +132,7 @@ class MathJax:
 
     def stylesheet(self):
         """All of MathJax's CSS, for every glyph that it knows."""
-        return self._engine.evaljs(
-            "MathJax.startup.adaptor.textContent(MathJax.chtmlStylesheet())"
-        )
+        return self._engine.evaljs("MathJax.startup.adaptor.textContent(MathJax.chtmlStylesheet())")
 
 
 class FormulaCache:

@@ -20,7 +20,8 @@ STATIC = Path(__file__).parent / "static"
 _SLOT = """<div class="widget-slot" data-module="{name}">
 <div class="widget-picture">{picture}</div></div>"""
 
-_NOTE = """<div class="admonition note kernel-only"><p class="admonition-title">Needs a running kernel</p>
+_NOTE = """<div class="admonition note kernel-only">
+<p class="admonition-title">Needs a running kernel</p>
 <p>Here stands <code>{name}</code>. It moves when you run this notebook in Jupyter.</p></div>"""
 
 
@@ -30,7 +31,9 @@ def fill_slots(app, doctree):
     state = _take_state(app.env, docname)
     used = app.env.widget_modules.setdefault(docname, {})
     used.clear()
-    bundles = [node for node in doctree.findall(nodes.container) if node.get("nb_element") == "mime_bundle"]
+    bundles = [
+        node for node in doctree.findall(nodes.container) if node.get("nb_element") == "mime_bundle"
+    ]
     for bundle in bundles:
         outputs = {child["mime_type"]: child for child in bundle.children}
         if VIEW not in outputs:

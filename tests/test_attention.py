@@ -61,7 +61,7 @@ def test_softmax_runs_along_the_axis_that_is_named():
 
 
 def test_chai_piyo():
-    Q, K, V = [[2.0, 0.0], [0.0, 2.0]], [[0.0, 2.0], [2.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]  # noqa: N806
+    Q, K, V = [[2.0, 0.0], [0.0, 2.0]], [[0.0, 2.0], [2.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]
     output, weights = scaled_dot_product_attention(Q, K, V)
     np.testing.assert_allclose(
         weights, [[0.055807, 0.944193], [0.944193, 0.055807]], rtol=0, atol=5e-7

@@ -115,7 +115,9 @@ def test_weights_are_those_of_the_library():
 
 
 @given(
-    st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), min_size=1, max_size=9),
+    st.lists(
+        st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), min_size=1, max_size=9
+    ),
     st.sampled_from(list(MASKS)),
     st.sampled_from(list(DIVISORS)),
     st.integers(1, 512),
@@ -211,7 +213,9 @@ def test_step_runs_over_every_product():
     # Q, K, V: 4 entries of 4 products; S: 4 of 2; scaling, powers, division: 4 each; Z: 4 of 2.
     last = 3 * 4 * 4 + 4 * 2 + 3 * 4 + 4 * 2 - 1
     calculator.step = last
-    with pytest.raises(ValueError, match=f"step needs a whole number from 0 to {last}; got {last + 1}"):
+    with pytest.raises(
+        ValueError, match=f"step needs a whole number from 0 to {last}; got {last + 1}"
+    ):
         calculator.step = last + 1
 
 

@@ -7,10 +7,10 @@ from html import escape
 import numpy as np
 import traitlets
 
-from attnlib import palette
 from attnlib.attention import softmax
 from attnlib.masks import causal_mask, padding_mask, window_mask
-from attnlib.widgets.base import CourseWidget, esm, options
+from attnlib.widgets.base import CourseWidget, esm
+from attnlib.widgets.still import element, heatmap, options, weight_table
 
 MAX_TOKENS = 64
 MAX_D_K = 512
@@ -148,134 +148,57 @@ class AttentionExplorer(CourseWidget):
         return softmax(np.where(self.allowed, self.scores / divisor, -np.inf))
 
     def _html(self):
-        stop = min(range(len(_STOPS)), key=lambda i: abs(_STOPS[i] - self.d_k))
-        n = len(self.tokens)
-        row = min(self.row, n - 1)
-        weights = self.weights
+        tokens, weights, allowed = self.tokens, self.weights, self.allowed
+        row = min(self.row, len(tokens) - 1)
         top = int(weights[row].argmax())
         spread = -sum(w * math.log(w) for w in weights[row] if w > 0)
+        stop = min(range(len(_STOPS)), key=lambda i: abs(_STOPS[i] - self.d_k))
+        stops = {"max": len(_STOPS) - 1, "value": stop, "data_stops": " ".join(map(str, _STOPS))}
+        rows = [(i, f"{i + 1}: {token}") for i, token in enumerate(tokens)]
+        extent_label, extent = self._extent(len(tokens))
+        text = {"value": self.sentence, "spellcheck": "false", "autocomplete": "off"}
         return f"""
 <div class="controls">
 <label class="main"><span>Size of queries and keys, <i>d<sub>k</sub></i>
 <b class="number" data-part="d_k_value">{self.d_k}</b></span>
-<input type="range" name="d_k" min="0" max="{len(_STOPS) - 1}" value="{stop}"
- data-stops="{" ".join(map(str, _STOPS))}"></label>
+{element("input", type="range", name="d_k", min=0, **stops)}</label>
 <label class="wide"><span>Sentence</span>
-<input type="text" name="sentence" value="{escape(self.sentence)}" spellcheck="false" autocomplete="off"></label>
-<label><span>Divide scores by</span><select name="divisor">{options(DIVISORS, self.divisor)}</select></label>
-<label><span>Mask</span><select name="mask">{options(MASKS, self.mask)}</select></label>
-<label><span data-part="extent_label">{"Window width" if self.mask == "window" else "Real tokens"}</span>
-<span class="with-value"><input type="range" name="extent" {_extent(self, n)}>
-<b class="number" data-part="extent_value">{_extent_value(self, n)}</b></span></label>
-<label><span>Query row</span><select name="row">{_row_options(self.tokens, row)}</select></label>
+{element("input", type="text", name="sentence", **text)}</label>
+<label><span>Divide scores by</span>
+{element("select", options(DIVISORS.items(), self.divisor), name="divisor")}</label>
+<label><span>Mask</span>
+{element("select", options(MASKS.items(), self.mask), name="mask")}</label>
+<label><span data-part="extent_label">{extent_label}</span>
+<span class="with-value">{element("input", type="range", name="extent", **extent)}
+<b class="number" data-part="extent_value">{extent["value"]}</b></span></label>
+<label><span>Query row</span>
+{element("select", options(rows, row), name="row")}</label>
 </div>
 <div class="readout">
 <p><span class="big" data-part="largest">{weights[row, top]:.2f}</span>
-<span>largest weight of <b class="query" data-part="row_word">{escape(self.tokens[row])}</b>,
-on <b class="key" data-part="top_word">{escape(self.tokens[top])}</b></span></p>
+<span>largest weight of <b class="query" data-part="row_word">{escape(tokens[row])}</b>,
+on <b class="key" data-part="top_word">{escape(tokens[top])}</b></span></p>
 <p><span class="big" data-part="entropy">{spread:.2f}</span>
-<span>entropy in nats, of at most ln {n} = <span data-part="most">{math.log(n):.2f}</span></span></p>
+<span>entropy in nats, of at most ln {len(tokens)} =
+<span data-part="most">{math.log(len(tokens)):.2f}</span></span></p>
 <p class="buttons"><button type="button" name="copy">Copy as NumPy</button>
 <button type="button" name="reset">Reset</button></p>
 </div>
-<div class="picture" data-part="picture">{_picture(self.tokens, weights, self.allowed, row)}</div>
-<p class="cell" data-part="cell">Tap a row to look at it. Hatched cells are forbidden by the mask.</p>
-<div class="visually-hidden"><table data-part="table">{_table(self.tokens, weights, self.allowed)}</table></div>
+<div class="picture" data-part="picture">{heatmap(tokens, weights, allowed, row)}</div>
+<p class="cell" data-part="cell">Tap a row to look at it. Hatched cells are forbidden by the mask.
+</p>
+<div class="visually-hidden">
+{element("table", weight_table(tokens, weights, allowed), data_part="table")}</div>
 """
+
+    def _extent(self, n):
+        """The slider that sets how much a mask covers: its label and its attributes."""
+        if self.mask == "window":
+            return "Window width", {"min": 0, "max": n - 1, "value": self.width}
+        unused = self.mask not in ("padding", "both")
+        range_ = {"min": 1, "max": n, "value": min(self.length, n)}
+        return "Real tokens", {**range_, "disabled": unused}
 
 
 def _words(sentence):
     return [word for word in re.split(r"[ \t\r\n]+", sentence) if word]
-
-
-def _extent(widget, n):
-    """The attributes of the slider that sets the length of the padding or the window's width."""
-    window = widget.mask == "window"
-    off = "" if window or widget.mask in ("padding", "both") else " disabled"
-    return f'min="{0 if window else 1}" max="{max(n - 1, 0) if window else n}" value="{_extent_value(widget, n)}"{off}'
-
-
-def _extent_value(widget, n):
-    return widget.width if widget.mask == "window" else min(widget.length, n)
-
-
-def _row_options(tokens, row):
-    return "".join(
-        f'<option value="{i}"{" selected" * (i == row)}>{i + 1}: {escape(word)}</option>'
-        for i, word in enumerate(tokens)
-    )
-
-
-def _table(tokens, weights, allowed):
-    """The weights in words, for those who do not see the picture."""
-    head = "".join(f'<th scope="col">{escape(word)}</th>' for word in tokens)
-    rows = "".join(
-        f'<tr><th scope="row">{escape(word)}</th>'
-        + "".join(f"<td>{w:.2f}</td>" if may else "<td>masked</td>" for w, may in zip(ws, mays, strict=True))
-        + "</tr>"
-        for word, ws, mays in zip(tokens, weights, allowed, strict=True)
-    )
-    return f"<caption>Attention weights: queries in rows, keys in columns</caption><tr><td></td>{head}</tr>{rows}"
-
-
-def _short(word):
-    return escape(word if len(word) < 10 else word[:8] + "…")
-
-
-def _hatch(x, y, side):
-    """Five diagonals across a cell."""
-    steps = [side * part for part in (1 / 3, 2 / 3, 1)]
-    upper = [f"M{x:.2f} {y + t:.2f}L{x + t:.2f} {y:.2f}" for t in steps]
-    lower = [f"M{x + t:.2f} {y + side:.2f}L{x + side:.2f} {y + t:.2f}" for t in steps[:2]]
-    return "".join(upper + lower)
-
-
-def _picture(tokens, weights, allowed, row):
-    """The drawing of the starting state; the front end draws the same on a canvas (`layout`)."""
-    n = len(tokens)
-    side = 280 / n
-    left, top, bars = 74, 64, 442
-    marks = []
-    for i in range(n):
-        for j in range(n):
-            x, y = left + j * side, top + i * side
-            box = f'x="{x:.2f}" y="{y:.2f}" width="{side:.2f}" height="{side:.2f}"'
-            if not allowed[i, j]:
-                marks.append(f'<path d="{_hatch(x, y, side)}" stroke="var(--line)" stroke-width="0.7"/>')
-                continue
-            marks.append(f'<rect {box} fill="var(--weight)" fill-opacity="{weights[i, j]:.4f}"/>')
-            if side >= 27:
-                ink = palette.cell_ink(weights[i, j]).replace("_", "-")
-                marks.append(
-                    f'<text x="{x + side / 2:.2f}" y="{y + side / 2 + 4:.2f}" text-anchor="middle"'
-                    f' fill="var(--{ink})">{weights[i, j]:.2f}</text>'
-                )
-    for j in range(n):
-        height = 70 * weights[row, j]
-        marks.append(
-            f'<rect x="{left + j * side + side * 0.15:.2f}" y="{bars - height:.2f}"'
-            f' width="{side * 0.7:.2f}" height="{height:.2f}" fill="var(--weight)"/>'
-        )
-        if side >= 27:
-            marks.append(
-                f'<text x="{left + (j + 0.5) * side:.2f}" y="{bars - height - 5:.2f}" text-anchor="middle"'
-                f' fill="var(--weight)">{weights[row, j]:.2f}</text>'
-            )
-    marks.append(
-        f'<text x="{left - 8}" y="{bars}" text-anchor="end" fill="var(--query)" font-weight="bold">{_short(tokens[row])}</text>'
-    )
-    if side >= 10:
-        for i, word in enumerate(tokens):
-            short = _short(word)
-            middle = i * side + side / 2
-            bold = ' font-weight="bold"' if i == row else ""
-            marks.append(
-                f'<text x="{left - 8}" y="{top + middle + 4:.2f}" text-anchor="end" fill="var(--query)"{bold}>{short}</text>'
-                f'<text transform="translate({left + middle + 3:.2f} {top - 7}) rotate(-50)" fill="var(--key)">{short}</text>'
-            )
-    return (
-        '<svg viewBox="0 0 360 470" role="img" aria-label="Heatmap of the attention weights; the table below holds the numbers">'
-        f"{''.join(marks)}"
-        f'<rect x="{left}" y="{top + row * side:.2f}" width="280" height="{side:.2f}" fill="none" stroke="var(--query)" stroke-width="2"/>'
-        f'<path d="M{left} {bars}H354" stroke="var(--line)"/></svg>'
-    )

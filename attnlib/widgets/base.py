@@ -33,14 +33,6 @@ def css():
     return palette.css() + (_HERE / "widgets.css").read_text(encoding="utf-8")
 
 
-def options(choices, chosen):
-    """The `<option>` elements of a select, from a dict of value: label."""
-    return "".join(
-        f'<option value="{escape(value)}"{" selected" * (value == chosen)}>{escape(label)}</option>'
-        for value, label in choices.items()
-    )
-
-
 class CourseWidget(anywidget.AnyWidget):
     """An anywidget whose first picture is plain HTML, so that a page shows it without JavaScript.
 
@@ -75,6 +67,7 @@ class CourseWidget(anywidget.AnyWidget):
         )
 
     def __repr__(self):
+        """Return the call that makes this widget: the same text in every run."""
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
         return f"{type(self).__name__}({shown})"
 

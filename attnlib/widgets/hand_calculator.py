@@ -7,6 +7,7 @@ import traitlets
 
 from attnlib.attention import scaled_dot_product_attention
 from attnlib.widgets.base import CourseWidget, esm
+from attnlib.widgets.still import element
 
 LARGEST = 100
 MOST = 4
@@ -17,7 +18,11 @@ _W_Q = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
 _W_K = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
 
 _GIVEN = ("X", "W_Q", "W_K", "W_V")
-_FORMULAS = {
+_CAPTIONS = {
+    "X": "X",
+    "W_Q": "W<sub>Q</sub>",
+    "W_K": "W<sub>K</sub>",
+    "W_V": "W<sub>V</sub>",
     "Q": "Q = X W<sub>Q</sub>",
     "K": "K = X W<sub>K</sub>",
     "V": "V = X W<sub>V</sub>",
@@ -27,7 +32,15 @@ _FORMULAS = {
     "A": "A = e<sup>…</sup> / row sum",
     "Z": "Z = A V",
 }
-_ROLES = {"W_Q": "query", "W_K": "key", "W_V": "value", "Q": "query", "K": "key", "V": "value", "A": "weight"}
+_ROLES = {
+    "W_Q": "query",
+    "W_K": "key",
+    "W_V": "value",
+    "Q": "query",
+    "K": "key",
+    "V": "value",
+    "A": "weight",
+}
 _BUTTONS = {"D": "÷√d<sub>k</sub>", "E": "e<sup>x</sup>"}
 
 
@@ -87,13 +100,17 @@ class HandCalculator(CourseWidget):
     def _check_tokens(self, proposal):
         needed = self._shapes["X"][0]
         if len(proposal["value"]) != needed:
-            raise ValueError(f"tokens needs {needed} names, one a row of X; got {len(proposal['value'])}")
+            raise ValueError(
+                f"tokens needs {needed} names, one a row of X; got {len(proposal['value'])}"
+            )
         return proposal["value"]
 
     @traitlets.validate("step")
     def _check_step(self, proposal):
         if not 0 <= proposal["value"] < self._steps:
-            raise ValueError(f"step needs a whole number from 0 to {self._steps - 1}; got {proposal['value']}")
+            raise ValueError(
+                f"step needs a whole number from 0 to {self._steps - 1}; got {proposal['value']}"
+            )
         return proposal["value"]
 
     @property
@@ -146,18 +163,20 @@ class HandCalculator(CourseWidget):
             "A": self.weights,
             "Z": self.output,
         }
-        given = "".join(self._table(name, np.array(getattr(self, name)), name, entry=True) for name in _GIVEN)
-        derived = "".join(self._table(name, matrix, formula) for (name, matrix), formula
-                          in zip(results.items(), _FORMULAS.values(), strict=True))
+        given = "".join(self._table(name, getattr(self, name), _entry) for name in _GIVEN)
+        derived = "".join(self._table(name, matrix, _cell) for name, matrix in results.items())
         stages = "".join(
-            f'<button type="button" data-stage="{name}">{_BUTTONS.get(name, name)}</button>' for name in results
+            element("button", _BUTTONS.get(name, name), type="button", data_stage=name)
+            for name in results
         )
+        steps = {"min": 0, "max": self._steps - 1, "value": self.step, "aria_label": "Step"}
+        number = element("b", self.step + 1, class_="number", data_part="step_value")
         return f"""
 <div class="stepper">
 <div class="stages" role="group" aria-label="Go to a product">{stages}</div>
-<div class="main"><span>Step <b class="number" data-part="step_value">{self.step + 1}</b> of {self._steps}</span>
+<div class="main"><span>Step {number} of {self._steps}</span>
 <span class="with-value"><button type="button" name="back" aria-label="Step back">◀</button>
-<input type="range" name="step" aria-label="Step" min="0" max="{self._steps - 1}" value="{self.step}">
+{element("input", type="range", name="step", **steps)}
 <button type="button" name="forward" aria-label="Step forward">▶</button></span></div>
 <p class="sum" data-part="sum">Every product from X to Z, one at a time.</p>
 </div>
@@ -167,33 +186,33 @@ class HandCalculator(CourseWidget):
 <button type="button" name="reset">Reset</button></p>
 """
 
-    def _table(self, name, matrix, caption, *, entry=False):
-        """A matrix as a table; `entry` makes each number a field to type in."""
-        by_token = name in "XQKVSDEAZ"
-        role = f' class="{_ROLES[name]}"' if name in _ROLES else ""
-        rows, columns = matrix.shape
-        head = ""
-        if name in "SDEA":
-            head = "".join(f'<th scope="col" class="key">{escape(token)}</th>' for token in self.tokens)
-            head = f"<tr><td></td>{head}</tr>"
-        body = []
-        for i in range(rows):
-            label = f'<th scope="row">{escape(self.tokens[i])}</th>' if by_token else ""
-            cells = []
-            for j in range(columns):
-                number = _plain(matrix[i, j])
-                if entry:
-                    number = (
-                        f'<input type="text" inputmode="decimal" name="{name}_{i}_{j}" value="{number}"'
-                        f' aria-label="{_spoken(name)}, row {i + 1}, column {j + 1}" autocomplete="off">'
-                    )
-                cells.append(f'<td data-cell="{name}_{i}_{j}">{number}</td>')
-            body.append(f"<tr>{label}{''.join(cells)}</tr>")
-        caption = caption.replace("W_", "W<sub>") + "</sub>" if caption.startswith("W_") else caption
-        return (
-            f'<table data-matrix="{name}"><caption><b{role}>{caption}</b> '
-            f"<span>{rows} × {columns}</span></caption>{head}{''.join(body)}</table>"
-        )
+    def _table(self, name, matrix, cell):
+        """A matrix as a table, with the names of its tokens; `cell` writes one entry."""
+        rows, columns = np.shape(matrix)
+        title = element("b", _CAPTIONS[name], class_=_ROLES.get(name, False))
+        lines = [f"<caption>{title} <span>{rows} × {columns}</span></caption>"]
+        if name in ("S", "D", "E", "A"):
+            keys = (element("th", escape(t), scope="col", class_="key") for t in self.tokens)
+            lines.append(element("tr", "<td></td>" + "".join(keys)))
+        for i, row in enumerate(matrix):
+            label = escape(self.tokens[i]) if not name.startswith("W_") else None
+            first = "" if label is None else element("th", label, scope="row")
+            lines.append(
+                element("tr", first + "".join(cell(name, i, j, x) for j, x in enumerate(row)))
+            )
+        return element("table", "".join(lines), data_matrix=name)
+
+
+def _cell(name, i, j, x):
+    return element("td", _plain(x), data_cell=f"{name}_{i}_{j}")
+
+
+def _entry(name, i, j, x):
+    """A cell to type in."""
+    heard = f"{name.replace('_', ' ')}, row {i + 1}, column {j + 1}"
+    kind = {"type": "text", "inputmode": "decimal", "autocomplete": "off"}
+    field = {"name": f"{name}_{i}_{j}", "value": _plain(x), "aria_label": heard}
+    return element("td", element("input", **kind, **field), data_cell=f"{name}_{i}_{j}")
 
 
 def _matrix(name, value):
@@ -205,7 +224,9 @@ def _matrix(name, value):
     if matrix.ndim != 2 or not all(1 <= size <= MOST for size in matrix.shape):
         raise ValueError(f"{name} needs 1 to {MOST} rows and columns; got shape {matrix.shape}")
     if not (np.abs(matrix) <= LARGEST).all():
-        raise ValueError(f"{name} needs entries from -{LARGEST} to {LARGEST}; got {matrix.tolist()}")
+        raise ValueError(
+            f"{name} needs entries from -{LARGEST} to {LARGEST}; got {matrix.tolist()}"
+        )
     return matrix
 
 
@@ -215,10 +236,6 @@ def _check_shapes(X, W_Q, W_K, W_V):  # noqa: N803  the letters of the formula
             raise ValueError(f"{name} needs as many rows as X has columns; got {shape} and {X}")
     if W_Q[1] != W_K[1]:
         raise ValueError(f"W_Q and W_K must share d_k; got {W_Q} and {W_K}")
-
-
-def _spoken(name):
-    return name.replace("_", " ")
 
 
 def _plain(x):

@@ -202,7 +202,9 @@ def test_slider_moves_by_keyboard_and_the_numbers_follow(open_page):
 def test_a_tap_picks_a_row(open_page):
     page = open_page(LANDING)
     box = page.locator("canvas").bounding_box()
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] * (64 + 280 * 5.5 / 6) / 470)
+    page.mouse.click(
+        box["x"] + box["width"] / 2, box["y"] + box["height"] * (64 + 280 * 5.5 / 6) / 470
+    )
     page.wait_for_timeout(100)
     assert model(page)["row"] == 5
     assert page.locator("[data-part=row_word]").inner_text() == "mat"
@@ -213,7 +215,7 @@ def test_table_for_the_ear_holds_every_weight(open_page):
     page.get_by_label("Mask").select_option("causal")
     page.wait_for_timeout(600)
     cells = page.locator("[data-part=table] tr").evaluate_all(
-        "rows => rows.slice(1).map(row => [...row.querySelectorAll('td')].map(td => td.textContent))"
+        "rows => rows.slice(1).map(row => [...row.querySelectorAll('td')].map(c => c.textContent))"
     )
     expected = AttentionExplorer(mask="causal")
     for row, weights, allowed in zip(cells, expected.weights, expected.allowed, strict=True):
@@ -223,7 +225,11 @@ def test_table_for_the_ear_holds_every_weight(open_page):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "at least one word"), ("   ", "at least one word"), ("w " * 200, "That is 200 words; 64")],
+    [
+        ("", "at least one word"),
+        ("   ", "at least one word"),
+        ("w " * 200, "That is 200 words; 64"),
+    ],
 )
 def test_absurd_sentence_gets_a_plain_message_and_keeps_the_state(open_page, text, message):
     page = open_page(LANDING)
@@ -281,7 +287,9 @@ def test_calculator_shows_six_digits_and_follows_an_entry(open_page):
         assert number in shown
     for k, entry in enumerate(["0", "1", "0", "1"]):
         for j in range(2):
-            page.get_by_label(f"W K, row {k + 1}, column {j + 1}").fill("1" if (entry == "1") == (j == 1) else "0")
+            page.get_by_label(f"W K, row {k + 1}, column {j + 1}").fill(
+                "1" if (entry == "1") == (j == 1) else "0"
+            )
     page.wait_for_timeout(100)
     expected = HandCalculator(W_K=HandCalculator().W_Q).weights
     assert page.locator("[data-cell=A_0_0]").inner_text() == f"{expected[0, 0]:.6f}" == "0.944193"
@@ -292,7 +300,10 @@ def test_absurd_entry_gets_a_plain_message_and_keeps_the_state(open_page, text):
     page = open_page(CHAPTER_3)
     field = page.get_by_label("X, row 1, column 1")
     field.fill(text)
-    assert "An entry needs a number from -100 to 100" in page.locator(".abh-hand .message").inner_text()
+    assert (
+        "An entry needs a number from -100 to 100"
+        in page.locator(".abh-hand .message").inner_text()
+    )
     assert page.locator("[data-cell=A_0_1]").inner_text() == "0.944193"
     field.blur()
     page.wait_for_timeout(100)
@@ -318,7 +329,12 @@ def test_picture_has_the_size_and_the_numbers_of_the_live_widget(browser, site):
 
 def test_picture_stays_with_a_note_when_the_module_fails(browser, site):
     page = browser.new_page()
-    page.route("**/AttentionExplorer.*.js*", lambda route: route.fulfill(body="registerWidget('AttentionExplorer', 'throw new Error(\"planted\")')"))
+    page.route(
+        "**/AttentionExplorer.*.js*",
+        lambda route: route.fulfill(
+            body="registerWidget('AttentionExplorer', 'throw new Error(\"planted\")')"
+        ),
+    )
     page.goto(f"{site}/{LANDING}")
     page.wait_for_selector("html[data-widgets=ready]")
     assert "could not start" in page.get_by_role("alert").inner_text()
@@ -343,8 +359,8 @@ def test_theme_changes_the_drawing(page, site):
     assert seen[0] != seen[1]
 
 
-def test_text_reaches_a_contrast_in_both_themes(page, site):
-    """Every text of the widgets is drawn in ink, muted or a role, which the palette test measures."""
+def test_ground_is_the_page_of_the_palette(page, site):
+    """The palette's test measures the contrast of every text on this ground."""
     page.goto(f"{site}/{CHAPTER_3}")
     page.wait_for_selector("html[data-widgets=ready]")
     for theme in ("light", "dark"):

@@ -1,0 +1,378 @@
+"""The rules of the house, as tests: imports, chapters, contents, citations, versions, commands.
+
+Each test collects every offence before it fails, so that one run shows all there is to mend.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from IPython.core.inputtransformer2 import TransformerManager
+
+from tools.refresh import KERNEL
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+
+MATHEMATICS = {"attention", "masks", "positions", "multihead", "layers", "blockwise", "gradients"}
+# What each module of attnlib may import besides the standard library. Imports point down.
+MAY_IMPORT = {
+    "__init__": MATHEMATICS,
+    "palette": set(),
+    "attention": {"numpy"},
+    "masks": {"numpy"},
+    "positions": {"numpy"},
+    "multihead": {"numpy", "attention"},
+    "layers": {"numpy", "scipy", "multihead"},
+    "blockwise": {"numpy", "attention"},
+    "gradients": {"numpy", "attention"},
+    "bridge": {"numpy", "torch"} | MATHEMATICS,
+    "pretrained": {"numpy"} | MATHEMATICS,
+    "plots": {"numpy", "matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
+    "check": {"numpy"} | MATHEMATICS,
+    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"} | MATHEMATICS,
+}
+
+OPENING_BOX = ":::{admonition} In this chapter"
+# The sections that every chapter has, in this order; a chapter may have more between them.
+REQUIRED = [
+    "The question",
+    "A small example",
+    "Your turn: fill the blanks",
+    "The equations",
+    "The code",
+    "See it",
+    "Take-away",
+    "Sources and next steps",
+]
+MOST_LINES = 12
+
+# Made by the commands, never part of the checkout.
+NOT_OURS = {".git", ".venv", "_build", "__pycache__", ".ipynb_checkpoints", ".hypothesis"}
+MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:home|Users|root|work|opt|tmp)/\w")
+UNFINISHED = re.compile(r"\bTOD[O]\b|\bFIXM[E]\b|coming [s]oon", re.IGNORECASE)
+
+
+def assert_none(offences, advice=""):
+    """Fail with the whole list of offences, which pytest's own message would cut short."""
+    __tracebackhide__ = True
+    if offences:
+        pytest.fail("\n".join([advice, *offences]))
+
+
+# Imports
+
+
+def imported(node):
+    """Return the modules that an import names; one of attnlib as its first part below attnlib."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and node.module == "attnlib" and not node.level:
+        names = [f"attnlib.{alias.name}" for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        names = ["." * node.level + (node.module or "")]
+    else:
+        names = []
+    parts = (name.split(".") for name in names)
+    return [part[1] if part[0] == "attnlib" and len(part) > 1 else part[0] for part in parts]
+
+
+def modules():
+    """Yield (module of attnlib, its path below attnlib, its syntax tree)."""
+    for path in sorted((ROOT / "attnlib").rglob("*.py")):
+        name = path.relative_to(ROOT / "attnlib")
+        yield name.parts[0].removesuffix(".py"), name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_every_module_has_its_place():
+    unplaced = [str(path) for module, path, _ in modules() if module not in MAY_IMPORT]
+    assert_none(unplaced, "say in MAY_IMPORT what it may import")
+
+
+def test_imports_point_down():
+    offences = [
+        f"{path}: {name}"
+        for module, path, tree in modules()
+        for node in ast.walk(tree)
+        for name in imported(node)
+        if name not in MAY_IMPORT.get(module, set()) | sys.stdlib_module_names
+    ]
+    assert_none(offences)
+
+
+def test_torch_is_imported_inside_functions_only():
+    def outside_functions(node):
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                yield child
+                yield from outside_functions(child)
+
+    offences = [
+        str(path)
+        for _, path, tree in modules()
+        if any("torch" in imported(node) for node in outside_functions(tree))
+    ]
+    assert_none(offences)
+
+
+def test_import_attnlib_loads_the_mathematics_alone():
+    heavy = {"torch", "matplotlib", "anywidget", "ipywidgets", "IPython"}
+    code = f"import attnlib, sys; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+# Chapters
+
+
+@pytest.fixture(scope="module")
+def chapters():
+    """Return the chapters as {file name: notebook}."""
+    assert CHAPTERS, "there are no chapters"
+    return {path.name: nbformat.read(path, as_version=4) for path in CHAPTERS}
+
+
+@pytest.fixture(scope="module")
+def code(chapters):
+    """Return every code cell as (place, number among the code cells, cell, syntax tree)."""
+    plain = TransformerManager().transform_cell  # magics become Python
+    return [
+        (f"{name}, code cell {number}", number, cell, ast.parse(plain(cell.source)))
+        for name, notebook in chapters.items()
+        for number, cell in enumerate(
+            (cell for cell in notebook.cells if cell.cell_type == "code"), start=1
+        )
+    ]
+
+
+def shows_a_value(tree):
+    """Tell whether a cell ends in an expression that gives something to see."""
+    if not (tree.body and isinstance(tree.body[-1], ast.Expr)):
+        return False
+    called = getattr(tree.body[-1].value, "func", None)
+    # np.testing.assert_allclose and the like return nothing.
+    return not ast.unparse(called).split(".")[-1].startswith("assert") if called else True
+
+
+def test_cells_ran_once_from_top_to_bottom(code):
+    offences = [place for place, number, cell, _ in code if cell.execution_count != number]
+    assert_none(offences, "run `make refresh`")
+
+
+def test_values_are_stored(code):
+    offences = [
+        place
+        for place, number, cell, tree in code
+        if number > 1 and shows_a_value(tree) and not cell.outputs  # the first cell sets up
+    ]
+    assert_none(offences, "run `make refresh`")
+
+
+def test_no_errors_are_stored(code):
+    offences = [
+        place
+        for place, _, cell, _ in code
+        if any(output.output_type == "error" for output in cell.outputs)
+    ]
+    assert_none(offences)
+
+
+def test_every_output_is_compared(code):
+    offences = []
+    for place, _, cell, _ in code:
+        marks = " ".join([*cell.metadata.get("tags", []), cell.source]).lower().replace("_", "-")
+        comments = re.findall(r"#\s*(?!NBVAL)\w.*", cell.source)
+        if "nbval-skip" in marks or ("nbval-ignore-output" in marks and not comments):
+            offences.append(place)
+    assert_none(offences, "never skip a cell; say in a comment why an output is ignored")
+
+
+def test_no_cell_ends_in_a_semicolon(code):
+    # nbval runs cells outside of IPython's history, where a semicolon hides nothing: the value
+    # would be one output more than is stored. Give it a name instead.
+    assert_none([place for place, _, cell, _ in code if cell.source.rstrip().endswith(";")])
+
+
+def test_cells_are_short(code):
+    offences = [place for place, _, cell, _ in code if len(cell.source.splitlines()) > MOST_LINES]
+    assert_none(offences, f"at most {MOST_LINES} lines")
+
+
+def test_the_first_cell_holds_the_imports_and_the_random_numbers(code):
+    def belongs_on_top(node):
+        return bool(imported(node)) or (
+            isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng")
+        )
+
+    offences = [
+        place
+        for place, number, _, tree in code
+        if any(map(belongs_on_top, ast.walk(tree))) != (number == 1)
+    ]
+    assert_none(offences)
+
+
+def test_chapters_do_not_use_each_other(code):
+    names = "|".join(re.escape(path.stem) for path in CHAPTERS)
+    other = re.compile(rf"%run|\bimport chapters\b|\bfrom chapters\b|{names}")
+    assert_none([place for place, _, cell, _ in code if other.search(cell.source)])
+
+
+def test_kernels_are_plain(chapters):
+    offences = [
+        name
+        for name, notebook in chapters.items()
+        if notebook.metadata.get("kernelspec") != KERNEL
+        or "widgets" in notebook.metadata
+        or "version" in notebook.metadata.get("language_info", {})
+    ]
+    assert_none(offences, "run `make refresh`")
+
+
+def test_the_title_has_the_number_of_the_file(chapters):
+    offences = []
+    for name, notebook in chapters.items():
+        number = re.match(r"(\d\d)-[a-z0-9-]+\.ipynb$", name)
+        title = re.search(r"^# (\d+)\. \S", notebook.cells[0].source, re.MULTILINE)
+        if not (number and title and int(number[1]) == int(title[1])):
+            offences.append(name)
+    assert_none(offences)
+
+
+def test_chapters_have_the_same_shape(chapters):
+    offences = []
+    for name, notebook in chapters.items():
+        text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        headings = re.findall(r"^## (.+?)\s*$", text, re.MULTILINE)
+        if [heading for heading in headings if heading in REQUIRED] != REQUIRED:
+            offences.append(f"{name}: {headings}")
+        if OPENING_BOX not in notebook.cells[0].source:
+            offences.append(f"{name}: no opening box")
+    assert_none(offences, f"every chapter has {REQUIRED}")
+
+
+# Contents and citations
+
+
+def files_of(toc):
+    """Yield every file that a part of the table of contents names."""
+    if isinstance(toc, dict):
+        yield from (toc[key] for key in ("root", "file") if key in toc)
+    for child in toc.values() if isinstance(toc, dict) else toc:
+        if isinstance(child, dict | list):
+            yield from files_of(child)
+
+
+def test_the_contents_name_every_chapter_and_nothing_else():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    listed = list(files_of(toc))
+    missing = [
+        name
+        for name in listed
+        if not any((ROOT / f"{name}{suffix}").exists() for suffix in ("", ".md", ".ipynb"))
+    ]
+    assert_none(missing)
+    assert [name for name in listed if name.startswith("chapters/")] == [
+        f"chapters/{path.stem}" for path in CHAPTERS
+    ]
+
+
+def test_citations_and_references_match():
+    pages = [path.read_text(encoding="utf-8") for path in ROOT.glob("*.md")]
+    pages += [
+        cell.source
+        for path in CHAPTERS
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "markdown"
+    ]
+    cited = {
+        key.strip()
+        for page in pages
+        for keys in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page)
+        for key in keys.split(",")
+    }
+    bibliography = (ROOT / "references.bib").read_text(encoding="utf-8")
+    assert cited == set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
+
+
+# Versions
+
+
+def pinned():
+    """Return {package: set of versions} of requirements.txt, which may differ by platform."""
+    versions = {}
+    for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines():
+        requirement = line.split("#")[0].strip()
+        if requirement:
+            match = re.fullmatch(r"([a-z0-9-]+)==([\w.]+)( ;.*)?", requirement)
+            assert match, f"not pinned: {requirement}"
+            versions.setdefault(match[1], set()).add(match[2])
+    return versions
+
+
+def test_every_package_is_pinned():
+    # Anything looser, or a build of its own index, brings gigabytes of CUDA or nothing at all.
+    assert pinned()["torch"] == {"2.13.0"}
+
+
+def test_the_pins_are_those_of_pyproject():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    offences = [
+        requirement
+        for extra in [project["dependencies"], *project["optional-dependencies"].values()]
+        for requirement in extra
+        for name, _, version in [requirement.partition("==")]
+        if name not in pinned() or version not in ("", *pinned()[name])
+    ]
+    assert_none(offences, "run `make lock`")
+
+
+# Commands and words
+
+
+def texts():
+    """Yield (name, text) of every file of the checkout that is text."""
+    for path in sorted(ROOT.rglob("*")):
+        name = path.relative_to(ROOT)
+        made = NOT_OURS.intersection(name.parts) or name.parts[0].endswith(".egg-info")
+        if path.is_file() and not made:
+            try:
+                yield name.as_posix(), path.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                continue  # a picture or a font
+
+
+@pytest.mark.parametrize("pattern", [MACHINE_PATH, UNFINISHED], ids=["machine", "unfinished"])
+def test_no_machine_paths_and_nothing_announced(pattern):
+    offences = [
+        f"{name}: {line.strip()[:99]}"
+        for name, text in texts()
+        for line in text.splitlines()
+        if pattern.search(line)
+    ]
+    assert_none(offences)
+
+
+def commands():
+    """Return the targets of the Makefile that have a line of help."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z]+):[^=\n]*## \S", makefile, re.MULTILINE))
+
+
+def named(page):
+    """Return the make targets that a page names, in `code` or at the start of a line."""
+    return set(re.findall(r"(?:`|^\s*)make ([a-z]+)", (ROOT / page).read_text("utf-8"), re.M))
+
+
+def test_the_readme_names_commands_that_exist():
+    assert {"book", "test"} <= named("README.md") <= commands()
+
+
+def test_contributing_names_every_command():
+    assert named("CONTRIBUTING.md") == commands()

@@ -1,0 +1,267 @@
+"""tools/install.py: each thing that can be missing gets one clear line, and a retry is safe."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import install
+
+SCRIPT = Path(install.__file__)
+
+
+def program(folder, name, body):
+    """Write an executable shell script."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def checkout(folder, requirements=""):
+    """Make the smallest checkout that install.py runs in; its path is as awkward as they come."""
+    root = folder / "ein Größe"
+    (root / "tools").mkdir(parents=True)
+    shutil.copy(SCRIPT, root / "tools")
+    (root / "requirements.txt").write_text(requirements, encoding="utf-8")
+    return root
+
+
+def run(root, *arguments, **environment):
+    """Run install.py in a checkout of its own."""
+    command = [sys.executable, "tools/install.py", *arguments]
+    return subprocess.run(
+        command, cwd=root, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+
+
+def assert_one_clear_line(done, *words):
+    """Assert that the run failed with one line that holds the words."""
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """Return an empty folder that is all of PATH; no browser stands anywhere else."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.delenv("PYTHON", raising=False)
+    names = [name for name in install.BROWSERS if "/" not in name]
+    monkeypatch.setattr(install, "BROWSERS", names)
+    monkeypatch.setattr(install, "can_apt", lambda: False)
+    return folder
+
+
+def test_an_old_python_can_read_the_script():
+    ast.parse(SCRIPT.read_text(encoding="utf-8"), feature_version=(3, 6))
+
+
+def test_python_too_old(tmp_path):
+    old = program(tmp_path, "python3.9", "echo 3 9")
+    done = run(checkout(tmp_path), PYTHON=old)
+    assert_one_clear_line(done, "python3.9 is Python 3.9", "3.11 or newer")
+
+
+def test_python_that_does_not_run(tmp_path):
+    done = run(checkout(tmp_path), PYTHON=str(tmp_path / "none"))
+    assert_one_clear_line(done, "none", "does not run")
+
+
+def test_a_newer_python_on_the_path_is_found(path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", program(path, "python3", "echo 3 9"))
+    program(path, "python3.13", "exit 1")
+    newer = program(path, "python3.12", "echo 3 12")
+    assert install.choose_python() == ("python3.12", (3, 12))
+    os.remove(newer)
+    with pytest.raises(install.SetupError, match=r"3\.11 or newer is needed"):
+        install.choose_python()
+
+
+def test_python_without_venv(tmp_path):
+    body = 'case "$2" in *ensurepip*) exit 1;; *) echo 3 11;; esac'
+    bare = program(tmp_path, "bare", body)
+    done = run(checkout(tmp_path), PYTHON=bare)
+    assert_one_clear_line(done, "bare cannot make virtual environments", "python3.11-venv")
+
+
+def test_no_network(tmp_path):
+    root = checkout(tmp_path, "numpy==2.4.6\n")
+    offline = {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_FIND_LINKS": "",
+    }
+    done = run(root, **offline)
+    assert_one_clear_line(done, "could not reach the package index")
+    assert (root / ".venv" / "ready").read_text() == install.UNFINISHED
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    root = checkout(tmp_path)
+    (root / ".venv").write_text("in the way", encoding="utf-8")
+    assert_one_clear_line(run(root), "could not make .venv")
+
+
+@pytest.fixture
+def steps(tmp_path, monkeypatch):
+    """Return the list of what install() does in a checkout of its own, nothing of it for real."""
+    root, done = checkout(tmp_path, "one==1\n"), []
+    monkeypatch.setattr(install, "ROOT", root)
+    monkeypatch.setattr(install, "REQUIREMENTS", root / "requirements.txt")
+    monkeypatch.setattr(install, "STAMP", root / ".venv" / "ready")
+    monkeypatch.setattr(install, "venv_runs", install.STAMP.parent.exists)
+    monkeypatch.setattr(install, "venv_has_pip", lambda: True)
+    monkeypatch.setattr(install, "pip_install", lambda *arguments: done.append("pip"))
+
+    def make_venv(python, version):
+        install.STAMP.parent.mkdir(exist_ok=True)
+        done.append("venv")
+
+    monkeypatch.setattr(install, "make_venv", make_venv)
+    return done
+
+
+def test_the_second_time_there_is_nothing_to_do(steps):
+    install.install()
+    assert steps == ["venv", "pip", "pip"]
+    install.install()
+    assert len(steps) == 3
+
+
+def test_changed_requirements_are_installed_into_the_same_venv(steps):
+    install.install()
+    install.REQUIREMENTS.write_text("one==2\n", encoding="utf-8")
+    install.install()
+    assert steps[3:] == ["pip", "pip"]
+
+
+def test_a_moved_checkout_gets_a_new_venv(steps, monkeypatch):
+    install.install()
+    monkeypatch.setattr(install, "ROOT", install.ROOT.parent)
+    install.install()
+    assert steps[3:] == ["venv", "pip", "pip"]
+
+
+def test_a_venv_whose_python_is_gone_is_made_anew(steps, monkeypatch):
+    install.install()
+    monkeypatch.setattr(install, "venv_runs", lambda: False)
+    install.install()
+    assert steps[3:] == ["venv", "pip", "pip"]
+
+
+def test_a_venv_made_by_hand_is_kept(steps):
+    install.STAMP.parent.mkdir()
+    install.install()
+    assert steps == ["pip", "pip"]
+
+
+def test_a_venv_that_was_not_made_to_its_end_is_made_anew(steps, monkeypatch):
+    install.STAMP.parent.mkdir()
+    monkeypatch.setattr(install, "venv_has_pip", lambda: False)
+    install.install()
+    assert steps == ["venv", "pip", "pip"]
+
+
+def test_a_killed_run_does_not_count(steps, monkeypatch):
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    install.install()
+    install.REQUIREMENTS.write_text("one==2\n", encoding="utf-8")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(install, "pip_install", killed)
+        install.install()
+    assert not install.is_ready()
+    install.install()
+    assert steps[3:] == ["venv", "pip", "pip"]
+    assert install.is_ready()
+
+
+def test_two_at_once_take_turns(tmp_path):
+    hold = "from tools.install import alone, say\nwith alone(r'{}'): say('in'); {}\n"
+    shared = tmp_path / "shared"
+    shared.touch()
+    # The first one is killed, and the program it has started still holds on for a while.
+    child = "Popen(['sleep', '1'], close_fds=False, stdout=DEVNULL, stderr=DEVNULL)"
+    killed = f"import os; from subprocess import *; child = {child}; os._exit(1)"
+    codes = hold.format(shared, killed), hold.format(shared, "pass")
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=SCRIPT.parents[1], capture_output=True, text=True
+        )
+        for code in codes
+    )
+    assert first.returncode == 1
+    assert second.stdout.splitlines()[-1] == "in"
+    assert second.stdout.startswith("Waiting for another make")
+
+
+def test_the_browser_that_is_named_comes_first(path, monkeypatch):
+    program(path, "chromium", "exit 0")
+    named = program(path, "named", "exit 0")
+    monkeypatch.setenv("CHROMIUM", named)
+    assert install.find_browser() == named
+
+
+def test_a_named_browser_that_is_missing(tmp_path):
+    missing = str(tmp_path / "none")
+    assert_one_clear_line(run(checkout(tmp_path), "--browser", CHROMIUM=missing), missing)
+
+
+def test_browsers_in_order_and_stubs_left_out(path):
+    assert install.find_browser() is None
+    program(path, "chromium-browser", "echo install the snap >&2; exit 1")
+    assert install.find_browser() is None
+    chrome = program(path, "google-chrome", "exit 0")
+    assert install.find_browser() == chrome
+    chromium = program(path, "chromium", "exit 0")
+    assert install.find_browser() == chromium
+
+
+def test_no_browser_and_not_root(path):
+    with pytest.raises(install.SetupError, match=r"CHROMIUM=.* make test"):
+        install.install_browser()
+
+
+def test_root_on_debian_gets_a_browser(path, monkeypatch):
+    monkeypatch.setattr(install, "can_apt", lambda: True)
+    monkeypatch.setattr(install, "apt_install", lambda *names: program(path, names[0], "exit 0"))
+    install.install_browser()
+    assert install.find_browser() == str(path / "chromium")
+
+
+def test_apt_that_only_has_a_stub(path, monkeypatch):
+    monkeypatch.setattr(install, "can_apt", lambda: True)
+    monkeypatch.setattr(install, "apt_install", lambda *names: program(path, names[0], "exit 1"))
+    with pytest.raises(install.SetupError, match="snap"):
+        install.install_browser()
+
+
+def test_apt_that_fails(path, monkeypatch):
+    program(path, "apt-get", "echo E: no candidate; exit 100")
+    monkeypatch.setattr(install, "can_apt", lambda: True)
+    with pytest.raises(install.SetupError, match=r"E: no candidate.*CHROMIUM="):
+        install.install_browser()
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("ERROR: bad thing\nhint\n", "ERROR: bad thing"),
+        ("one\n\n two \n", "two"),
+        ("OSError: full\nERROR: last\nmore", "ERROR: last"),
+        ("", "it said nothing"),
+    ],
+)
+def test_the_line_that_says_most(output, line):
+    assert install.last_line(output) == line
