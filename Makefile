@@ -42,8 +42,8 @@ lint: install ## check the Python files with ruff
 refresh: install ## run the notebooks and store their outputs (NOTEBOOKS=chapters/02-*.ipynb)
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)
 
-bench: install ## run the benchmarks
-	@set -e; for script in benchmarks/*.py; do $(VENV) "$$script"; done
+bench: book browser ## run the benchmarks
+	@set -e; for script in benchmarks/*.py; do $(VENV) -m "benchmarks.$$(basename "$$script" .py)"; done
 
 lock: install ## pin the packages of pyproject.toml in requirements.txt (UPGRADE=--upgrade)
 	@$(VENV) -m uv pip compile --quiet --universal --python-version 3.11 --all-extras \

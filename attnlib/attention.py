@@ -15,11 +15,11 @@ FLOATS = (np.float16, np.float32, np.float64)
 
 @np.errstate(all="ignore")  # exp underflows to 0 by design, and NaN passes in silence
 def softmax(scores, axis=-1):
-    r"""Turn scores into weights: positive, and summing to 1 along `axis`.
+    r"""Turn scores into weights that sum to 1 along `axis`: positive, or 0 for a score of -inf.
 
-    .. math:: A_{ij} = \frac{e^{S_{ij}}}{\sum_k e^{S_{ik}}}
+    .. math:: A_{ij} = \frac{e^{\tilde S_{ij}}}{\sum_m e^{\tilde S_{im}}}
 
-    Eq. (5) of chapter 2.
+    Eq. (5) of chapter 2; the shift by the largest score is its Eq. (7).
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
     .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(Q K^\top / \sqrt{d_k})\, V
 
     Eq. (2) of chapter 2. Its four steps are S = Q K^T, Eq. (3); S / sqrt(d_k), Eq. (4);
-    A = softmax of each row, Eq. (5); Z = A V, Eq. (6).
+    A = softmax of each row, Eq. (5); Z = A V, Eq. (6). A mask acts between (4) and (5).
 
     Parameters
     ----------
@@ -129,6 +129,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
 
     wide = np.result_type(dtype, np.float32)  # a score can pass float16's 65504
     queries, keys, values = (array.astype(wide, copy=False) for array in (queries, keys, values))
+    # Scaling the queries gives the same scores as scaling S, with fewer products.
     scores = (queries * scale) @ keys.mT + bias  # (..., n_q, n_k)
     weights = softmax(np.where(allowed, scores, -np.inf))
     output = weighted_sum(weights, values, allowed)  # (..., n_q, d_v)

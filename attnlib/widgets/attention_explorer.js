@@ -2,7 +2,9 @@
  * AttentionExplorer: the weights of a sentence, drawn as one canvas: a heatmap, and under it,
  * column below column, the bars of the row that is looked at.
  */
-import { allowed, colour, copy, dotProducts, entropy, fitted, mount, numpyArray, softmax, wordVector, words } from "./core.js";
+import {
+  allowed, colour, copy, dotProducts, entropy, fitted, mount, numpyArray, softmax, wordVector, words,
+} from "./core.js";
 
 const MAX_TOKENS = 64;
 const MAX_D_K = 512;
@@ -65,19 +67,39 @@ const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 /** Which ink can be read on a cell of this weight; the thresholds are those of attnlib.palette. */
 const ink = (weight) => (weight < 0.635 ? "cell-low" : weight < 0.845 ? "cell-mid" : "cell-high");
 
+/** A canvas of this size, ready to draw on; a new size costs a new surface, so only when it differs. */
+function sized(canvas, width, height) {
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  return canvas.getContext("2d");
+}
+
+const small = document.createElement("canvas"); // a heatmap with one pixel a cell
+
 function paint(canvas, { tokens, weights, allowed: may }, row) {
   const n = tokens.length;
   const shown = canvas.clientWidth || SHEET.width;
   const ratio = (shown / SHEET.width) * (devicePixelRatio || 1);
-  canvas.width = Math.round(SHEET.width * ratio);
-  canvas.height = Math.round(SHEET.height * ratio);
-  const context = canvas.getContext("2d");
-  context.scale(ratio, ratio);
+  const context = sized(canvas, Math.round(SHEET.width * ratio), Math.round(SHEET.height * ratio));
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, SHEET.width, SHEET.height);
   const roles = ["page", "weight", "query", "key", "line", "cell-low", "cell-mid", "cell-high"];
   const inks = Object.fromEntries(roles.map((role) => [role, colour(canvas, role)]));
   const font = getComputedStyle(canvas).fontFamily;
   const side = SHEET.size / n;
   const [page, full] = [rgb(inks.page), rgb(inks.weight)];
+
+  // One pixel a cell, enlarged in one go: 64 x 64 rectangles would cost a frame.
+  const cells = new ImageData(n, n);
+  for (let i = 0, at = 0; i < n; i++) {
+    for (let j = 0; j < n; j++, at += 4) {
+      for (let c = 0; c < 3; c++) cells.data[at + c] = page[c] + (full[c] - page[c]) * weights[i][j];
+      cells.data[at + 3] = may[i][j] ? 255 : 0;
+    }
+  }
+  sized(small, n, n).putImageData(cells, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(small, SHEET.left, SHEET.top, SHEET.size, SHEET.size);
 
   const numbers = side >= 27;
   const hatch = new Path2D();
@@ -87,7 +109,6 @@ function paint(canvas, { tokens, weights, allowed: may }, row) {
     for (let j = 0; j < n; j++) {
       const x = SHEET.left + j * side;
       const y = SHEET.top + i * side;
-      const weight = weights[i][j];
       if (!may[i][j]) {
         for (const part of [1 / 3, 2 / 3, 1]) {
           hatch.moveTo(x, y + part * side);
@@ -95,13 +116,9 @@ function paint(canvas, { tokens, weights, allowed: may }, row) {
           hatch.moveTo(x + part * side, y + side);
           hatch.lineTo(x + side, y + part * side);
         }
-        continue;
-      }
-      context.fillStyle = `rgb(${page.map((p, c) => Math.round(p + (full[c] - p) * weight))})`;
-      context.fillRect(x, y, side, side);
-      if (numbers) {
-        context.fillStyle = inks[ink(weight)];
-        context.fillText(weight.toFixed(2), x + side / 2, y + side / 2 + 4);
+      } else if (numbers) {
+        context.fillStyle = inks[ink(weights[i][j])];
+        context.fillText(weights[i][j].toFixed(2), x + side / 2, y + side / 2 + 4);
       }
     }
   }
@@ -184,39 +201,37 @@ function render({ model, el }) {
     const row = Math.min(s.row, n - 1);
     stops ??= view.part("d_k").dataset.stops.split(" ").map(Number);
     if (!canvas.isConnected) view.part("picture").replaceChildren(canvas);
+    paint(canvas, now, row); // first: it reads sizes and colours, which is dear after a change
 
-    const nearest = stops.reduce((best, d, i) => (Math.abs(d - s.d_k) < Math.abs(stops[best] - s.d_k) ? i : best), 0);
-    view.part("d_k").value = nearest;
-    view.part("d_k").setAttribute("aria-valuetext", `d_k = ${s.d_k}`);
-    view.part("d_k_value").textContent = s.d_k;
-    view.part("divisor").value = s.divisor;
-    view.part("mask").value = s.mask;
-    if (document.activeElement !== view.part("sentence")) view.part("sentence").value = s.sentence;
-
-    const window = s.mask === "window";
-    const extent = view.part("extent");
-    extent.disabled = !["window", "padding", "both"].includes(s.mask);
-    [extent.min, extent.max] = window ? [0, Math.max(n - 1, 0)] : [1, n];
-    extent.value = window ? s.width : Math.min(s.length, n);
-    view.part("extent_value").textContent = window ? s.width : Math.min(s.length, n);
-    view.part("extent_label").textContent = window ? "Window width" : "Real tokens";
+    const away = stops.map((stop) => Math.abs(stop - s.d_k));
+    const range =
+      s.mask === "window"
+        ? { min: 0, max: n - 1, value: s.width }
+        : { min: 1, max: n, value: Math.min(s.length, n) };
+    view.put("d_k", { value: away.indexOf(Math.min(...away)), ariaValueText: `d_k = ${s.d_k}` });
+    view.put("d_k_value", { textContent: s.d_k });
+    view.put("divisor", { value: s.divisor });
+    view.put("mask", { value: s.mask });
+    view.put("extent", { ...range, disabled: !["window", "padding", "both"].includes(s.mask) });
+    view.put("extent_value", { textContent: range.value });
+    view.put("extent_label", { textContent: s.mask === "window" ? "Window width" : "Real tokens" });
+    if (document.activeElement !== view.part("sentence")) view.put("sentence", { value: s.sentence });
 
     const names = now.tokens.map((word, i) => `${i + 1}: ${word}`);
     const select = view.part("row");
-    if (select.length !== n || names.some((name, i) => select.options[i].text !== name)) {
+    if (names.join("\n") !== Array.from(select.options, (option) => option.text).join("\n")) {
       select.replaceChildren(...names.map((name, i) => new Option(name, i)));
     }
-    select.value = row;
+    view.put("row", { value: row });
 
     const weights = now.weights[row];
     const top = weights.indexOf(Math.max(...weights));
-    view.part("largest").textContent = weights[top].toFixed(2);
-    view.part("row_word").textContent = now.tokens[row];
-    view.part("top_word").textContent = now.tokens[top];
-    view.part("entropy").textContent = entropy(weights).toFixed(2);
-    view.part("most").textContent = Math.log(n).toFixed(2);
-    view.part("entropy").nextElementSibling.firstChild.data = `entropy in nats, of at most ln ${n} = `;
-    paint(canvas, now, row);
+    view.put("largest", { textContent: weights[top].toFixed(2) });
+    view.put("row_word", { textContent: now.tokens[row] });
+    view.put("top_word", { textContent: now.tokens[top] });
+    view.put("entropy", { textContent: entropy(weights).toFixed(2) });
+    view.put("n", { textContent: n });
+    view.put("most", { textContent: Math.log(n).toFixed(2) });
 
     // Slow to build and only for the ear: wait until the slider rests.
     view.later(() => {

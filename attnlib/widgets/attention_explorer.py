@@ -179,7 +179,7 @@ class AttentionExplorer(CourseWidget):
 <span>largest weight of <b class="query" data-part="row_word">{escape(tokens[row])}</b>,
 on <b class="key" data-part="top_word">{escape(tokens[top])}</b></span></p>
 <p><span class="big" data-part="entropy">{spread:.2f}</span>
-<span>entropy in nats, of at most ln {len(tokens)} =
+<span>entropy in nats, of at most ln <span data-part="n">{len(tokens)}</span> =
 <span data-part="most">{math.log(len(tokens)):.2f}</span></span></p>
 <p class="buttons"><button type="button" name="copy">Copy as NumPy</button>
 <button type="button" name="reset">Reset</button></p>

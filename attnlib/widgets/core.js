@@ -109,6 +109,7 @@ export function fitted(context, text, width) {
  * `draw(view)` shows the model's state; it runs before the next repaint after any change of the
  * state, the theme or the width. Returns the view:
  *   part(name)      the element marked data-part="name", or the control named so
+ *   put(name, ...)  sets what differs of a part's properties: an equal text would be laid out anew
  *   set(changes)    new values for traits
  *   say(text)       a plain message under the widget; "" clears it
  *   later(task)     runs a task once things have been quiet for a moment
@@ -130,6 +131,12 @@ export function mount(model, el, draw) {
         parts.set(name, root.querySelector(`[data-part="${name}"]`) ?? fieldset.elements[name]);
       }
       return parts.get(name);
+    },
+    put(name, properties) {
+      const element = view.part(name);
+      for (const [key, value] of Object.entries(properties)) {
+        if (String(element[key]) !== String(value)) element[key] = value;
+      }
     },
     set(changes) {
       for (const [trait, value] of Object.entries(changes)) model.set(trait, value);

@@ -136,11 +136,10 @@ function render({ model, el }) {
     const lit = document.createElement("b");
     lit.textContent = text[1];
     view.part("sum").replaceChildren(text[0], lit, text[2]);
-    view.part("step").value = s.step;
-    view.part("step").setAttribute("aria-valuetext", `Step ${s.step + 1}: ${text.join("")}`);
-    view.part("step_value").textContent = s.step + 1;
-    view.part("back").disabled = s.step === 0;
-    view.part("forward").disabled = s.step === plan.length - 1;
+    view.put("step", { value: s.step, ariaValueText: `Step ${s.step + 1}: ${text.join("")}` });
+    view.put("step_value", { textContent: s.step + 1 });
+    view.put("back", { disabled: s.step === 0 });
+    view.put("forward", { disabled: s.step === plan.length - 1 });
   }
 
   const view = mount(model, el, draw);

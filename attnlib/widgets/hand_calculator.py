@@ -107,14 +107,14 @@ class HandCalculator(CourseWidget):
 
     @traitlets.validate("step")
     def _check_step(self, proposal):
-        if not 0 <= proposal["value"] < self._steps:
+        if not 0 <= proposal["value"] < self.n_steps:
             raise ValueError(
-                f"step needs a whole number from 0 to {self._steps - 1}; got {proposal['value']}"
+                f"step needs a whole number from 0 to {self.n_steps - 1}; got {proposal['value']}"
             )
         return proposal["value"]
 
     @property
-    def _steps(self):
+    def n_steps(self):
         """How many multiplications, divisions and exponentials lead from X to Z."""
         (n, d_model), (_, d_k), (_, d_v) = (self._shapes[name] for name in ("X", "W_Q", "W_V"))
         return n * d_model * (2 * d_k + d_v) + n * n * (d_k + 3 + d_v)
@@ -169,12 +169,12 @@ class HandCalculator(CourseWidget):
             element("button", _BUTTONS.get(name, name), type="button", data_stage=name)
             for name in results
         )
-        steps = {"min": 0, "max": self._steps - 1, "value": self.step, "aria_label": "Step"}
+        steps = {"min": 0, "max": self.n_steps - 1, "value": self.step, "aria_label": "Step"}
         number = element("b", self.step + 1, class_="number", data_part="step_value")
         return f"""
 <div class="stepper">
 <div class="stages" role="group" aria-label="Go to a product">{stages}</div>
-<div class="main"><span>Step {number} of {self._steps}</span>
+<div class="main"><span>Step {number} of {self.n_steps}</span>
 <span class="with-value"><button type="button" name="back" aria-label="Step back">◀</button>
 {element("input", type="range", name="step", **steps)}
 <button type="button" name="forward" aria-label="Step forward">▶</button></span></div>

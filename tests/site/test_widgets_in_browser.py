@@ -107,7 +107,7 @@ def test_calculator_computes_what_attnlib_computes(modules, calculator):
 def test_steps_run_through_every_product_to_its_sum(modules, calculator):
     state = traits(calculator)
     n_steps = modules.evaluate("state => hand.steps(state).length", state)
-    assert n_steps == calculator._steps
+    assert n_steps == calculator.n_steps
     sentences = modules.evaluate(
         """state => {
             const matrices = hand.compute(state);
