@@ -16,10 +16,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from docutils import nodes
+from page import themed
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
-
-from attnlib import palette
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +30,6 @@ ALLOWED = set(
     "clipPath mask marker pattern linearGradient radialGradient stop title desc".split()
 )
 NUMERIC = {"d", "points", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width", "height"}
-HEX_TO_VAR = {pair[0]: f"var(--{role.replace('_', '-')})" for role, pair in palette.ROLES.items()}
 PIXELS = {"": 1, "px": 1, "pt": 4 / 3, "in": 96}
 
 
@@ -74,7 +72,8 @@ def inline_svg(source, alt, prefix):
         "aria-label": alt,
         "width": f"{width:.0f}",
         "height": f"{height:.0f}",
-        "style": f"fill:var(--ink);{inherited}",  # Matplotlib leaves black, the default, unsaid
+        # Matplotlib leaves black, the default, unsaid; book.css keeps the text legible on phones.
+        "style": f"fill:var(--ink);{inherited};--natural-width:{width:.0f}px",
     }
     root.attrib.setdefault("viewBox", f"0 0 {width:g} {height:g}")
     return ElementTree.tostring(root, encoding="unicode")
@@ -123,16 +122,13 @@ def _clean_attributes(element, prefix, referenced):
         elif name in NUMERIC:
             value = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", value)
         else:
-            value = _themed(re.sub(r"""url\((['"]?)#""", rf"url(\1#{prefix}", value))
+            value = _restyled(re.sub(r"""url\((['"]?)#""", rf"url(\1#{prefix}", value))
         element.set(name, value)
 
 
-def _themed(style):
+def _restyled(style):
     """A style with the palette's colours and Matplotlib's font replaced by the page's."""
-    style = re.sub(
-        r"#[0-9a-fA-F]{6}\b", lambda match: HEX_TO_VAR.get(match[0].lower(), match[0]), style
-    )
-    style = re.sub(r"font-family:[^;]*", "font-family: var(--font-stack)", style)
+    style = re.sub(r"font-family:[^;]*", "font-family: var(--font-stack)", themed(style))
     return re.sub(r"font:([^;]*?[\d.]+px)[^;]*", r"font:\1 var(--font-stack)", style)
 
 
@@ -152,9 +148,11 @@ class InlineFigures(SphinxPostTransform):
     def run(self, **kwargs):
         """Go through the images of the page."""
         for number, image in enumerate(list(self.document.findall(nodes.image)), start=1):
+            cell = cell_of(image)
+            place = f" (cell {cell['cell_index']})" if cell else ""
             alt = " ".join(image.get("alt", "").split())
             if not alt:
-                logger.warning("a figure has no alt text", location=image, type="figures")
+                self._warn(f"a figure has no alt text{place}")
             uri = image["uri"]
             if "://" in uri or not uri.endswith(".svg"):
                 continue
@@ -162,9 +160,20 @@ class InlineFigures(SphinxPostTransform):
                 source = Path(self.env.srcdir, uri.lstrip("/")).read_text(encoding="utf-8")
                 svg = inline_svg(source, alt, f"svg{number}-")
             except (SvgError, OSError) as error:
-                logger.warning("a figure was refused: %s", error, location=image, type="figures")
+                self._warn(f"a figure was refused{place}: {error}")
             else:
-                image.replace_self(nodes.raw("", svg, format="html"))
+                box = f'<div class="figure-scroll">{svg}</div>'
+                image.replace_self(nodes.raw("", box, format="html"))
+
+    def _warn(self, message):
+        logger.warning(message, location=self.env.docname, type="figures")
+
+
+def cell_of(node):
+    """The code cell that holds a node, if any."""
+    while node is not None and node.get("nb_element") != "cell_code":
+        node = node.parent
+    return node
 
 
 def warn_of_errors(app, doctree):
@@ -176,10 +185,8 @@ def warn_of_errors(app, doctree):
         text = block.astext()
         if "traceback" not in block["classes"] and "Traceback (most recent call" not in text:
             continue
-        cell = block.parent
-        while cell is not None and cell.get("nb_element") != "cell_code":
-            cell = cell.parent
-        if cell is not None and "tag_raises-exception" not in cell["classes"]:
+        cell = cell_of(block)
+        if cell and "tag_raises-exception" not in cell["classes"]:
             last = text.strip().splitlines()[-1]
             logger.warning("an output shows an error: %s", last, location=block, type="figures")
 

@@ -32,6 +32,26 @@ from attnlib import palette
 
 logger = logging.getLogger(__name__)
 
+# --- colours ------------------------------------------------------------------------------------
+
+HEX_TO_VAR = {pair[0]: f"var(--{role.replace('_', '-')})" for role, pair in palette.ROLES.items()}
+
+
+def themed(markup):
+    """The same markup with the palette's light colours replaced by the variables of their roles."""
+    return re.sub(
+        r"#[0-9a-fA-F]{6}\b", lambda match: HEX_TO_VAR.get(match[0].lower(), match[0]), markup
+    )
+
+
+def write_palette(app, builder):
+    """Before the first page is written: the colours, from their one place."""
+    if builder.format == "html":
+        target = Path(app.outdir, "_static", "palette.css")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(palette.css(), encoding="utf-8")
+
+
 # --- the head -----------------------------------------------------------------------------------
 
 POLICY = (
@@ -41,14 +61,16 @@ POLICY = (
 )
 ONLY_FOR_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
 REPLACED_BY_OURS = re.compile(r"mystnb\.\w+\.css|furo-extensions\.css")
-# What Furo's page lacks: without JavaScript nothing else says that it follows the reader's
-# system; two landmarks of one kind need names; and "Back to top" stood outside of all landmarks.
+# What a page lacks: without JavaScript nothing else says that it follows the reader's system; two
+# landmarks of one kind need names; "Back to top" stands outside of all landmarks; a heading needs
+# a level, and the parts of the contents are none.
 AMENDMENTS = {
     "<body>": '<body data-theme="auto">',
     '<aside class="sidebar-drawer': '<aside aria-label="Chapters" class="sidebar-drawer',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
     '<div class="article-container">': '<div class="article-container" role="main">',
     '<article role="main"': "<article",
+    '<p class="caption" role="heading">': '<p class="caption">',
 }
 
 
@@ -59,7 +81,7 @@ class Pages(BuiltinTemplateLoader):
         """Render `template`, amend what Furo leaves out, and put the policy first in the head."""
         page = super().render(template, context)
         for furo, ours in AMENDMENTS.items():
-            page = page.replace(furo, ours, 1)
+            page = page.replace(furo, ours)
         return with_policy(page)
 
 
@@ -107,14 +129,6 @@ def summary(doctree):
                 formula.replace_self(nodes.Text(letters))
             return textwrap.shorten(plain.astext(), 160, placeholder=" ...")
     return ""
-
-
-def write_palette(app, builder):
-    """Before the first page is written: the colours, from their one place."""
-    if builder.format == "html":
-        target = Path(app.outdir, "_static", "palette.css")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(palette.css(), encoding="utf-8")
 
 
 # --- what opens and closes ----------------------------------------------------------------------
@@ -217,7 +231,9 @@ def start_clean(app, config):
     stamp = cache / "attnlib.digest"
     if not (stamp.is_file() and stamp.read_text() == library and is_sound(cache)):
         if cache.exists():
-            logger.info("attnlib has changed, or the cache is damaged: notebooks will run again")
+            logger.info(
+                "the stored outputs are discarded: attnlib has changed, or they are damaged"
+            )
             shutil.rmtree(cache)
         cache.mkdir(parents=True)
         stamp.write_text(library)

@@ -16,12 +16,12 @@ Formulas are kept between builds in `_build/premath.json`. The file holds nothin
 made again: when it is missing, damaged or from another version, it is ignored.
 """
 
+import functools
 import hashlib
 import html
 import json
 import os
 import re
-from functools import cached_property
 from importlib.metadata import distribution
 from io import BytesIO
 from pathlib import Path
@@ -30,6 +30,7 @@ import dukpy
 from docutils import nodes
 from fontTools import subset
 from fontTools.ttLib import TTFont
+from page import themed
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
@@ -93,8 +94,6 @@ mjx-assistive-mml {
 }
 """
 
-HEX_TO_VAR = {pair[0]: f"var(--{role.replace('_', '-')})" for role, pair in palette.ROLES.items()}
-
 
 class TexError(ValueError):
     """MathJax cannot read a formula."""
@@ -103,7 +102,7 @@ class TexError(ValueError):
 class MathJax:
     """MathJax in the embedded engine, started when the first formula needs it."""
 
-    @cached_property
+    @functools.cached_property
     def _engine(self):
         engine = dukpy.JSInterpreter()
         engine.evaljs(BOOT + ";0")
@@ -180,6 +179,7 @@ class FormulaCache:
         draft.replace(self.path)
 
 
+@functools.cache
 def version():
     """A digest of all that decides what a formula looks like: MathJax, this file, the colours."""
     sources = [MATHJAX / f"{part}.js" for part in PARTS] + [Path(__file__), Path(palette.__file__)]
@@ -187,15 +187,6 @@ def version():
     for source in sources:
         digest.update(source.read_bytes())
     return digest.hexdigest()
-
-
-def themed(drawn):
-    """The same HTML with the palette's light colours replaced by the variables of their roles."""
-
-    def variable(match):
-        return HEX_TO_VAR.get(match[0].lower(), match[0])
-
-    return re.sub(r"#[0-9a-fA-F]{6}\b", variable, drawn)
 
 
 # --- which part of MathJax's stylesheet and fonts the book needs -------------------------------
@@ -276,7 +267,8 @@ def subset_font(path, characters):
     present = {ord(c) for c in characters} & font.getBestCmap().keys()
     if not present:
         return None
-    options = subset.Options(flavor="woff2", hinting=False, desubroutinize=True)
+    options = subset.Options(hinting=False)
+    options.drop_tables += ["FFTM"]  # the font editor's dates, which fontTools would warn of
     subsetter = subset.Subsetter(options)
     subsetter.populate(unicodes=present)
     subsetter.subset(font)

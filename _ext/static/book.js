@@ -29,7 +29,9 @@ async function copy(pre) {
 }
 
 /* What is wider than its box can be reached by Tab, and then scrolled by the arrow keys. */
-const LABELS = { "math-scroll": "Equation", "table-wrapper": "Table", output: "Output" };
+const LABELS = {
+  "math-scroll": "Equation", "figure-scroll": "Figure", "table-wrapper": "Table", output: "Output",
+};
 function reachIfWide(box) {
   if (box.scrollWidth > box.clientWidth + 1) {
     const label = Object.keys(LABELS).find(name => box.classList.contains(name));
@@ -45,7 +47,7 @@ document.querySelectorAll("article .highlight pre").forEach(addCopyButton);
 
 const widths = new ResizeObserver(entries => entries.forEach(entry => reachIfWide(entry.target)));
 document
-  .querySelectorAll("article pre, .math-scroll, .table-wrapper, .cell_output .output")
+  .querySelectorAll("article pre, .math-scroll, .figure-scroll, .table-wrapper, .cell_output .output")
   .forEach(box => widths.observe(box));
 
 /* Furo opens the menu and the contents by labels of hidden checkboxes, which no key reaches.

@@ -130,7 +130,10 @@ function paint(canvas, { tokens, weights, allowed: may }, row) {
   for (let j = 0; j < n; j++) {
     const height = SHEET.tallest * weights[row][j];
     context.fillRect(SHEET.left + (j + 0.15) * side, SHEET.bars - height, 0.7 * side, height);
-    if (numbers) context.fillText(weights[row][j].toFixed(2), SHEET.left + (j + 0.5) * side, SHEET.bars - height - 5);
+    if (numbers && may[row][j]) {
+      const middle = SHEET.left + (j + 0.5) * side;
+      context.fillText(weights[row][j].toFixed(2), middle, SHEET.bars - height - 5);
+    }
   }
   context.lineWidth = 1;
   context.strokeRect(SHEET.left, SHEET.bars, SHEET.size, 0);
@@ -225,13 +228,14 @@ function render({ model, el }) {
     view.put("row", { value: row });
 
     const weights = now.weights[row];
+    const n_allowed = now.allowed[row].filter(Boolean).length;
     const top = weights.indexOf(Math.max(...weights));
     view.put("largest", { textContent: weights[top].toFixed(2) });
     view.put("row_word", { textContent: now.tokens[row] });
     view.put("top_word", { textContent: now.tokens[top] });
     view.put("entropy", { textContent: entropy(weights).toFixed(2) });
-    view.put("n", { textContent: n });
-    view.put("most", { textContent: Math.log(n).toFixed(2) });
+    view.put("n", { textContent: n_allowed });
+    view.put("most", { textContent: Math.log(n_allowed).toFixed(2) });
 
     // Slow to build and only for the ear: wait until the slider rests.
     view.later(() => {

@@ -16,10 +16,10 @@ MAX_TOKENS = 64
 MAX_D_K = 512
 MASKS = {
     "none": "none",
-    "causal": "causal: no looking ahead",
-    "padding": "padding: the end is filler",
-    "both": "causal and padding",
-    "window": "window: near tokens only",
+    "causal": "causal",
+    "padding": "padding",
+    "both": "causal + padding",
+    "window": "window",
 }
 DIVISORS = {"sqrt": "√d_k", "none": "1 (not scaled)", "d_k": "d_k"}
 
@@ -151,6 +151,7 @@ class AttentionExplorer(CourseWidget):
         tokens, weights, allowed = self.tokens, self.weights, self.allowed
         row = min(self.row, len(tokens) - 1)
         top = int(weights[row].argmax())
+        n_allowed = int(allowed[row].sum())
         spread = -sum(w * math.log(w) for w in weights[row] if w > 0)
         stop = min(range(len(_STOPS)), key=lambda i: abs(_STOPS[i] - self.d_k))
         stops = {"max": len(_STOPS) - 1, "value": stop, "data_stops": " ".join(map(str, _STOPS))}
@@ -179,8 +180,8 @@ class AttentionExplorer(CourseWidget):
 <span>largest weight of <b class="query" data-part="row_word">{escape(tokens[row])}</b>,
 on <b class="key" data-part="top_word">{escape(tokens[top])}</b></span></p>
 <p><span class="big" data-part="entropy">{spread:.2f}</span>
-<span>entropy in nats, of at most ln <span data-part="n">{len(tokens)}</span> =
-<span data-part="most">{math.log(len(tokens)):.2f}</span></span></p>
+<span>entropy in nats, of at most ln <span data-part="n">{n_allowed}</span> =
+<span data-part="most">{math.log(n_allowed):.2f}</span></span></p>
 <p class="buttons"><button type="button" name="copy">Copy as NumPy</button>
 <button type="button" name="reset">Reset</button></p>
 </div>

@@ -74,7 +74,7 @@ def heatmap(tokens, weights, allowed, row):
         x, y = LEFT + (j + 0.15) * side, BARS - TALLEST * weight
         box = {"x": x, "y": y, "width": 0.7 * side, "height": TALLEST * weight}
         marks.append(element("rect", **box, fill="var(--weight)"))
-        if side >= 27:
+        if side >= 27 and allowed[row, j]:
             marks.append(_number(weight, x + 0.35 * side, y - 5, "weight"))
     marks.append(_name(tokens[row], BARS, bold=True))
     frame = {"x": LEFT, "y": TOP + row * side, "width": SIZE, "height": side, "fill": "none"}

@@ -1,0 +1,299 @@
+"""The site's Sphinx extensions, as far as they are plain Python; a browser tests the rest."""
+
+import base64
+import hashlib
+import io
+import json
+import re
+import sqlite3
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "_ext"))
+import figures
+import page
+import premath
+from docutils import nodes
+
+from attnlib import palette
+
+# --- figures -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def drawing():
+    """A Matplotlib figure as SVG: lines in two roles, a clip path, a hatch, a legend."""
+    figure = pytest.importorskip("matplotlib.figure")
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "test"}):
+        fig = figure.Figure(figsize=(5, 3))
+        ax = fig.subplots()
+        ax.plot([0, 2, 3], color=palette.light("query"), label="asks")
+        ax.fill_between([0, 1], 1, color=palette.light("key"), hatch="//")
+        ax.legend()
+        out = io.StringIO()
+        fig.savefig(out, format="svg")
+    return out.getvalue()
+
+
+def svg(inside, attributes='width="10pt" height="5pt"'):
+    """A small SVG file around `inside`."""
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}>{inside}</svg>'
+
+
+def test_a_figure_takes_the_roles_of_the_page(drawing):
+    inlined = figures.inline_svg(drawing, "A line", "f1-")
+    assert "var(--query)" in inlined and "var(--key)" in inlined
+    assert palette.light("query") not in inlined and palette.light("key") not in inlined
+    assert "fill:var(--ink)" in inlined  # unsaid black
+    assert "DejaVu" not in inlined and "var(--font-stack)" in inlined
+
+
+def test_a_figure_is_well_formed_and_carries_no_metadata(drawing):
+    inlined = figures.inline_svg(drawing, 'Says "A < B & C"', "f1-")
+    root = ElementTree.fromstring(inlined)
+    assert root.get("role") == "img" and root.get("aria-label") == 'Says "A < B & C"'
+    assert (root.get("width"), root.get("height")) == ("480", "288")
+    assert root.get("viewBox") == "0 0 360 216"
+    assert not re.search(r"<\?xml|DOCTYPE|metadata|<style|matplotlib", inlined, re.I)
+
+
+def test_two_figures_on_a_page_share_no_id(drawing):
+    one, two = (figures.inline_svg(drawing, "x", prefix) for prefix in ("f1-", "f2-"))
+    ids = [set(re.findall(r' id="([^"]*)"', text)) for text in (one, two)]
+    assert ids[0] and not ids[0] & ids[1]
+    used = set(re.findall(r"""(?:url\(|href=")#([^")]*)""", one))
+    assert used == ids[0]  # each reference still arrives, and no other id is kept
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<script>alert(1)</script>",
+        '<rect onclick="alert(1)"/>',
+        '<image href="https://example.org/a.png"/>',
+        '<use href="other.svg#a"/>',
+        '<rect style="fill: url(https://example.org/#a)"/>',
+        "<foreignObject/>",
+        '<a href="#x"/>',
+        "<style>rect { fill: red }</style>",
+        "<style>@import 'https://example.org/a.css';</style>",
+        '<rect style="fill: u\\72l(https://example.org)"/>',
+        "<g>",
+    ],
+)
+def test_what_is_no_drawing_is_refused(inside):
+    with pytest.raises(figures.SvgError):
+        figures.inline_svg(svg(inside), "x", "f1-")
+
+
+def test_an_embedded_picture_passes():
+    inlined = figures.inline_svg(svg('<image href="data:image/png;base64,AAAA"/>'), "x", "f1-")
+    assert "data:image/png;base64,AAAA" in inlined
+
+
+@pytest.mark.parametrize("attributes", ["", 'width="100%" height="5"'])
+def test_a_figure_without_a_size_is_refused(attributes):
+    with pytest.raises(figures.SvgError, match="width and a height"):
+        figures.inline_svg(svg("", attributes), "x", "f1-")
+
+
+# --- premath -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mathjax():
+    """One engine for all tests: it takes a moment to start."""
+    return premath.MathJax()
+
+
+@pytest.fixture
+def cache(tmp_path, mathjax):
+    """An empty cache of formulas."""
+    cache = premath.FormulaCache(tmp_path / "premath.json")
+    cache.mathjax = mathjax
+    return cache
+
+
+def test_a_formula_is_drawn_and_spoken_in_the_colour_of_its_role(mathjax):
+    text = mathjax.typeset(r"\textcolor{#0067a3}{Q} \textcolor{#B84A00}{K}^\top", False)
+    drawn, spoken = text.split("<mjx-assistive-mml>")
+    assert "var(--query)" in drawn and "var(--key)" in drawn and "#" not in drawn
+    assert 'aria-hidden="true"' in drawn
+    assert "<mi>Q</mi>" in spoken and "color" not in spoken
+
+
+@pytest.mark.parametrize("tex", [r"\frac{1}{", r"\unknown", r"\begin{nothing} x \end{nothing}"])
+def test_bad_tex_is_an_error(mathjax, tex):
+    with pytest.raises(premath.TexError):
+        mathjax.typeset(tex, True)
+
+
+def test_the_cache_keeps_what_is_used(cache):
+    cache.get("x", False), cache.get("y", True)
+    cache.save({"inline x"})
+    again = premath.FormulaCache(cache.path)
+    assert again.formulas == {"inline x": cache.formulas["inline x"]}
+    assert again.stylesheet == cache.stylesheet
+    assert "_engine" not in vars(again.mathjax)  # nothing had to start
+    assert list(cache.path.parent.iterdir()) == [cache.path]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"version": "other"}', "\0\0"])
+def test_a_damaged_cache_is_ignored(cache, damage):
+    cache.path.write_text(damage)
+    assert premath.FormulaCache(cache.path).formulas == {}
+
+
+def test_a_cache_of_another_version_is_ignored(cache):
+    cache.get("x", False)
+    cache.save({"inline x"})
+    stored = json.loads(cache.path.read_text())
+    cache.path.write_text(json.dumps(stored | {"version": "0"}))
+    assert premath.FormulaCache(cache.path).formulas == {}
+
+
+def test_braces_in_strings_do_not_end_a_rule():
+    rules = premath.parse_rules(
+        'a::before { content: "{"; } b { color: red; } c { content: "\\"}"; }'
+    )
+    assert [selector for selector, _ in rules] == ["a::before", "b", "c"]
+
+
+def test_only_rules_that_can_match_are_kept():
+    css = """
+    mjx-c.mjx-c51.TEX-I::before { content: "Q"; }
+    mjx-c.mjx-c51::before { content: "Q"; }
+    mjx-c.mjx-c52.TEX-I::before { content: "R"; }
+    mjx-mo, mjx-mi > mjx-c { display: block; }
+    """
+    formula = '<mjx-mi><mjx-c class="mjx-c51 TEX-I"></mjx-c></mjx-mi>'
+    kept = [selector for selector, _ in premath.used_rules(css, [formula])]
+    assert kept == ["mjx-c.mjx-c51.TEX-I::before", "mjx-c.mjx-c51::before", "mjx-mi > mjx-c"]
+
+
+def test_the_stylesheet_is_small_complete_and_always_the_same(cache, tmp_path):
+    for tex in (
+        r"\begin{cases} Q \\ \sqrt{d_k} \end{cases}",
+        r"\sum_{i=1}^n \mathbb{R} \in \mathcal{N}",
+    ):
+        cache.get(tex, True)
+    used = set(cache.formulas)
+    premath.write_assets(cache, used, tmp_path / "a")
+    css = (tmp_path / "a" / "math.css").read_text()
+    assert len(css) < 0.1 * len(cache.stylesheet)
+    named = set(re.findall(r'url\("([^"]*)"\)', css))
+    assert named == {path.name for path in (tmp_path / "a").glob("*.woff2")}
+    families = set(re.findall(r"@font-face \{ font-family: ([\w-]+)", css))
+    assert {"MJXTEX", "MJXTEX-I", "MJXTEX-A", "MJXTEX-C", "MJXTEX-S2"} <= families
+    assert r'content: "{"' in css
+
+    before = {p.name: p.read_bytes() for p in (tmp_path / "a").iterdir()}
+    premath.write_assets(cache, used, tmp_path / "a")
+    assert before == {p.name: p.read_bytes() for p in (tmp_path / "a").iterdir()}
+
+    premath.write_assets(cache, set(), tmp_path / "a")
+    assert not list((tmp_path / "a").glob("*.woff2"))  # those of formulas that are gone
+
+
+def test_lines_and_paragraphs_of_tex_become_rows():
+    def tex(source):
+        return premath.tex_of(nodes.math_block(source, source))[0]
+
+    assert tex("a = b") == "a = b"
+    assert tex(r"a \\ b") == r"\begin{split}a \\ b\end{split}"
+    assert tex("a\n\nb") == r"\begin{aligned}a\\b\end{aligned}"
+    assert premath.tex_of(nodes.math("x", "x")) == ("x", False)
+
+
+# --- page ----------------------------------------------------------------------------------------
+
+
+def test_the_policy_allows_the_scripts_of_the_page_and_no_other():
+    text = page.with_policy(
+        "<html><head><meta charset='utf-8'></head><body><script>go();</script>"
+        '<script type="application/json">{"data": 1}</script><script src="a.js"></script></body>'
+    )
+    digest = base64.b64encode(hashlib.sha256(b"go();").digest()).decode()
+    assert re.match(r"<html><head>\s*<meta http-equiv=\"Content-Security-Policy\"", text)
+    assert re.findall(r"'sha256-[^']*'", text) == [f"'sha256-{digest}'"]
+    assert "unsafe-inline" not in re.search(r"script-src[^;]*", text)[0]
+
+
+def test_the_summary_is_the_first_running_text():
+    formula = r"\textcolor{#0067a3}{Q} \top"
+    first = nodes.paragraph(
+        "", "Each query ", nodes.math("", formula), nodes.Text(" asks." + " x" * 99)
+    )
+    section = nodes.section(
+        "", nodes.title("", "T"), nodes.note("", nodes.paragraph("", "no")), first
+    )
+    text = page.summary(section)
+    assert text.startswith("Each query Q asks.") and text.endswith("...") and len(text) <= 160
+
+
+@pytest.fixture
+def app(tmp_path):
+    """As much of a Sphinx application as `start_clean` looks at, after one good build."""
+    app = SimpleNamespace(outdir=tmp_path / "html", doctreedir=tmp_path / ".doctrees", _warncount=0)
+    app.doctreedir.mkdir()
+    app.environment = app.doctreedir / "environment.pickle"
+    app.outputs = tmp_path / ".jupyter_cache" / "executed" / "k" / "base.ipynb"
+    page.start_clean(app, None)
+    app.outputs.parent.mkdir(parents=True)
+    app.outputs.write_text("{}")
+    with sqlite3.connect(tmp_path / ".jupyter_cache" / "global.db") as db:
+        db.execute("CREATE TABLE nbcache (hashkey TEXT)")
+        db.execute("INSERT INTO nbcache VALUES ('k')")
+    app.environment.touch()
+    page.end_well(app, None)
+    return app
+
+
+def test_after_a_good_build_everything_stays(app):
+    page.start_clean(app, None)
+    assert app.outputs.exists() and app.environment.exists()
+
+
+def test_after_a_change_of_attnlib_everything_goes(app, monkeypatch):
+    monkeypatch.setattr(page, "digest_of", lambda folder: "another")
+    page.start_clean(app, None)
+    assert not app.outputs.exists() and not app.environment.exists()
+
+
+def test_after_a_killed_build_pages_are_written_again_and_outputs_stay(app):
+    page.start_clean(app, None)  # and no end
+    page.start_clean(app, None)
+    assert app.outputs.exists() and not app.environment.exists()
+
+
+@pytest.mark.parametrize(("exception", "warnings"), [(RuntimeError(), 0), (None, 1)])
+def test_after_an_error_or_a_warning_pages_are_written_again(app, exception, warnings):
+    page.start_clean(app, None)
+    app._warncount = warnings
+    page.end_well(app, exception)
+    page.start_clean(app, None)
+    assert app.outputs.exists() and not app.environment.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("global.db", "no database" * 99), ("global.db", ""), ("executed/k/base.ipynb", '{"cells":')],
+)
+def test_a_damaged_cache_of_outputs_is_discarded(app, name, content):
+    (app.outdir.parent / ".jupyter_cache" / name).write_text(content)
+    page.start_clean(app, None)
+    assert not app.outputs.exists()
+
+
+def test_the_digest_sees_names_and_contents(tmp_path):
+    digests = set()
+    for name, content in [("a.py", "1"), ("a.py", "2"), ("b.js", "2"), ("note.txt", "2")]:
+        (tmp_path / name).write_text(content)
+        digests.add(page.digest_of(tmp_path))
+    assert len(digests) == 3
