@@ -63,7 +63,7 @@ ONLY_FOR_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.
 REPLACED_BY_OURS = re.compile(r"mystnb\.\w+\.css|furo-extensions\.css")
 # What a page lacks: without JavaScript nothing else says that it follows the reader's system; two
 # landmarks of one kind need names; "Back to top" stands outside of all landmarks; a heading needs
-# a level, and the parts of the contents are none.
+# a level, and the parts of the contents are none; the empty corner of a table heads nothing.
 AMENDMENTS = {
     "<body>": '<body data-theme="auto">',
     '<aside class="sidebar-drawer': '<aside aria-label="Chapters" class="sidebar-drawer',
@@ -71,6 +71,7 @@ AMENDMENTS = {
     '<div class="article-container">': '<div class="article-container" role="main">',
     '<article role="main"': "<article",
     '<p class="caption" role="heading">': '<p class="caption">',
+    '<th class="head"><p></p></th>': "<td></td>",
 }
 
 
@@ -78,16 +79,17 @@ class Pages(BuiltinTemplateLoader):
     """Sphinx's templates; each finished page gets the policy that fits its inline scripts."""
 
     def render(self, template, context):
-        """Render `template`, amend what Furo leaves out, and put the policy first in the head."""
+        """Render `template`, amend it, and put the policy first in the head."""
         page = super().render(template, context)
-        for furo, ours in AMENDMENTS.items():
-            page = page.replace(furo, ours)
+        for theirs, ours in AMENDMENTS.items():
+            page = page.replace(theirs, ours)
         return with_policy(page)
 
 
 def with_policy(page):
     """The page with its Content-Security-Policy, which allows the scripts it has, by digest."""
-    scripts = re.findall(r"<script(?![^>]*\b(?:src|type)=)[^>]*>(.*?)</script>", page, flags=re.S)
+    inline = r"""<script(?![^>]*\b(?:src=|type=["']?application/))[^>]*>(.*?)</script>"""
+    scripts = re.findall(inline, page, flags=re.S)
     digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
     hashes = "".join(f" 'sha256-{base64.b64encode(d).decode()}'" for d in dict.fromkeys(digests))
     policy = html.escape(POLICY.format(hashes=hashes), quote=False)
