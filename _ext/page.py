@@ -112,11 +112,13 @@ def trim_assets(app, pagename, templatename, context, doctree):
 
 def describe(app, pagename, templatename, context, doctree):
     """Give the page a description, unless its author did (`html_meta` in the front matter)."""
-    if 'name="description"' not in context.get("metatags", ""):
+    # Docutils says the width of the page once more than Furo does.
+    tags = re.sub(r'<meta [^>]*name="viewport"[^>]*>\s*', "", context.get("metatags", ""))
+    if 'name="description"' not in tags:
         text = summary(doctree) if doctree else ""
         text = html.escape(text or f"{context.get('title', 'Search')} - {app.config.html_title}")
-        tag = f'<meta name="description" content="{text}">'
-        context["metatags"] = f"{context.get('metatags', '')}\n{tag}"
+        tags += f'\n<meta name="description" content="{text}">'
+    context["metatags"] = tags
 
 
 def summary(doctree):

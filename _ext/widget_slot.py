@@ -15,7 +15,6 @@ from docutils import nodes
 from myst_nb.sphinx_ import NbMetadataCollector
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-STATIC = Path(__file__).parent / "static"
 
 _SLOT = """<div class="widget-slot" data-module="{name}">
 <div class="widget-picture">{picture}</div></div>"""
@@ -66,27 +65,48 @@ def _script_text(view):
     return view.astext().partition(">")[2].rpartition("<")[0]
 
 
+def assets(modules):
+    """The files under _static that these modules need: {name: text}.
+
+    A name changes with its content, so that a reader's browser never keeps an old one.
+    """
+    texts = {("widgets", "css"): "\n".join(sorted({module["css"] for module in modules.values()}))}
+    for name, module in sorted(modules.items()):
+        call = f"registerWidget({json.dumps(name)}, {json.dumps(module['js'])});\n"
+        texts[name, "js"] = call
+    return {
+        f"widgets/{stem}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
+        for (stem, suffix), text in texts.items()
+    }
+
+
+def write_assets(app, builder):
+    """Before the first page is written: the modules of all pages, and no others."""
+    if builder.format != "html":
+        return
+    static = Path(app.outdir, "_static")
+    wanted = {}
+    for modules in app.env.widget_modules.values():
+        wanted |= assets(modules)
+    for old in static.glob("widgets/*"):
+        if f"widgets/{old.name}" not in wanted:
+            old.unlink()
+    for name, text in wanted.items():
+        (static / name).parent.mkdir(parents=True, exist_ok=True)
+        (static / name).write_text(text, encoding="utf-8")
+
+
 def add_files(app, pagename, templatename, context, doctree):
-    """Give a page the modules, styles and the host that its widgets need, and only those."""
+    """Give a page the host, the modules and the style that its widgets need, and only those."""
     modules = app.env.widget_modules.get(pagename)
     if not modules:
         return
     app.add_js_file("widget_host.js", loading_method="defer")
-    for style in sorted({module["css"] for module in modules.values() if module["css"]}):
-        app.add_css_file(_write(app, "widgets", "css", style))
-    for name, module in sorted(modules.items()):
-        text = f"registerWidget({json.dumps(name)}, {json.dumps(module['js'])});\n"
-        app.add_js_file(_write(app, name, "js", text), loading_method="defer")
-
-
-def _write(app, stem, suffix, text):
-    """Write a shared file whose name changes with its content; return the name under _static."""
-    name = f"widgets/{stem}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}"
-    path = Path(app.outdir) / "_static" / name
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return name
+    for name in assets(modules):
+        if name.endswith(".css"):
+            app.add_css_file(name)
+        else:
+            app.add_js_file(name, loading_method="defer")
 
 
 def _begin(app):
@@ -103,5 +123,6 @@ def setup(app):
     app.connect("builder-inited", _begin)
     app.connect("env-purge-doc", _forget)
     app.connect("doctree-read", fill_slots)
+    app.connect("write-started", write_assets)
     app.connect("html-page-context", add_files)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

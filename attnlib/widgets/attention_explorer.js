@@ -192,6 +192,7 @@ function fillTable(table, { tokens, weights, allowed: may }) {
 function render({ model, el }) {
   const canvas = document.createElement("canvas");
   canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "Heatmap of the attention weights");
   let stops;
   let now; // what is on the screen, as compute() gave it
   const start = Object.fromEntries(TRAITS.map((trait) => [trait, model.get(trait)]));
