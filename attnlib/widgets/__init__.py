@@ -2,5 +2,18 @@
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.hand_calculator import HandCalculator
+from attnlib.widgets.mask_painter import MaskPainter
+from attnlib.widgets.predict import Predict
+from attnlib.widgets.progress import Progress
+from attnlib.widgets.quiz import Quiz
+from attnlib.widgets.scaling_explorer import ScalingExplorer
 
-__all__ = ["AttentionExplorer", "HandCalculator"]
+__all__ = [
+    "AttentionExplorer",
+    "HandCalculator",
+    "MaskPainter",
+    "Predict",
+    "Progress",
+    "Quiz",
+    "ScalingExplorer",
+]

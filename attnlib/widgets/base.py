@@ -33,6 +33,13 @@ def css():
     return palette.css() + (_HERE / "widgets.css").read_text(encoding="utf-8")
 
 
+def check_key(key):
+    """Return `key`, the lasting name of something a reader answers, if it has the right form."""
+    if not isinstance(key, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key):
+        raise ValueError(f"key needs small letters, digits and single dashes; got {key!r}")
+    return key
+
+
 class CourseWidget(anywidget.AnyWidget):
     """An anywidget whose first picture is plain HTML, so that a page shows it without JavaScript.
 

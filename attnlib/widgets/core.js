@@ -95,6 +95,9 @@ export function colour(element, role) {
   return getComputedStyle(element).getPropertyValue(`--${role}`).trim() || "#808080";
 }
 
+/** The ink that can be read on a cell of this weight; the thresholds are those of attnlib.palette. */
+export const cellInk = (weight) => (weight < 0.635 ? "cell-low" : weight < 0.845 ? "cell-mid" : "cell-high");
+
 /** The text of a token cut to fit `width` units of the drawing. */
 export function fitted(context, text, width) {
   if (context.measureText(text).width <= width) return text;
@@ -183,7 +186,7 @@ export function mount(model, el, draw) {
 }
 
 /** Copies `lines` of code, also where the page may not reach the clipboard by itself. */
-export async function copy(view, lines) {
+export async function copy(view, lines, said = `Copied ${lines.length} lines of NumPy.`) {
   const code = lines.join("\n") + "\n";
   try {
     await navigator.clipboard.writeText(code);
@@ -195,5 +198,65 @@ export async function copy(view, lines) {
     document.execCommand("copy");
     area.remove();
   }
-  view.say(`Copied ${lines.length} lines of NumPy.`);
+  view.say(said);
+}
+
+/** Shows in `status` the line of that name that waits beside it, see reserved() in still.py; "" clears it. */
+export function tell(status, name) {
+  const line = Array.from(status.parentElement.children).find((child) => child.dataset.line === name);
+  if (status.textContent === (line?.textContent ?? "")) return; // it would be read out anew
+  status.replaceChildren(...(line ? line.cloneNode(true).childNodes : []));
+}
+
+// ------------------------------------------------------------------ The reader's progress
+
+const STORE = "attention-by-hand";
+const CHANGED = "attention-by-hand:progress";
+
+/** The ids of what was answered right in this browser; null where it lets nothing be kept. */
+export function progress() {
+  try {
+    const text = localStorage.getItem(STORE);
+    try {
+      const { right } = JSON.parse(text);
+      return right.filter((id) => typeof id === "string");
+    } catch {
+      return []; // nothing yet, or not ours
+    }
+  } catch {
+    return null;
+  }
+}
+
+/** Keeps one more id; false where the browser forbids it or has no room. */
+export function record(id) {
+  const known = progress();
+  if (known?.includes(id)) return true;
+  try {
+    localStorage.setItem(STORE, JSON.stringify({ right: [...known, id] }));
+  } catch {
+    return false;
+  }
+  dispatchEvent(new Event(CHANGED));
+  return true;
+}
+
+/** Forgets everything; false where nothing could be kept. */
+export function erase() {
+  try {
+    localStorage.removeItem(STORE);
+  } catch {
+    return false;
+  }
+  dispatchEvent(new Event(CHANGED));
+  return true;
+}
+
+/** Redraws when the progress changes, here or in another tab; returns how to let go of the view. */
+export function followProgress(view) {
+  for (const event of ["storage", CHANGED]) addEventListener(event, view.redraw);
+  return () => {
+    for (const event of ["storage", CHANGED]) removeEventListener(event, view.redraw);
+    view.end();
+  };
 }

@@ -29,6 +29,21 @@ def _value(value):
     return f"{round(value, 2):g}" if isinstance(value, float) else escape(str(value))
 
 
+def reserved(part, lines, still="", summary="Answer"):
+    """A status named `part` with room for the longest of `lines`, which are names and markup.
+
+    The lines wait out of sight until the front end shows one. `still` is folded up there for
+    those without JavaScript.
+    """
+    ghosts = "".join(
+        element("p", line, class_="ghost", aria_hidden="true", data_line=name)
+        for name, line in lines.items()
+    )
+    fold = element("details", element("summary", summary) + element("p", still)) if still else ""
+    status = element("p", role="status", data_part=part)
+    return element("div", ghosts + fold + status, class_="reserved")
+
+
 def options(choices, chosen):
     """The options of a select, from pairs of value and label."""
     return "".join(

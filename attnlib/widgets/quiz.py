@@ -1,0 +1,129 @@
+"""Quiz: single-choice questions where every option, right or wrong, has its explanation."""
+
+from html import escape
+
+import traitlets
+
+from attnlib.widgets.base import CourseWidget, check_key, esm
+from attnlib.widgets.still import element, reserved
+
+
+class Quiz(CourseWidget):
+    """Single-choice questions; the reason is shown for the option that was chosen.
+
+    Parameters
+    ----------
+    questions : list of dict
+        Each `{"text": ..., "options": [{"text": ..., "right": True, "why": ...}, ...]}`, with at
+        least two options of which exactly one is right, and a why for every one. Options stand
+        in the order given; `right` may be left out where it is False.
+    key : str
+        The name under which the reader's progress is kept: small letters, digits and dashes.
+
+    Raises
+    ------
+    ValueError
+        For a question or an option that lacks something, or a key of the wrong form.
+    """
+
+    _esm = esm("quiz")
+    _name = "quiz"
+    _label = "Quiz"
+    _shown = ("questions", "key")
+
+    questions = traitlets.List(traitlets.Dict()).tag(sync=True)
+    key = traitlets.Unicode().tag(sync=True)
+    chosen = traitlets.List(traitlets.Int()).tag(sync=True)  # the option checked, or -1
+
+    def __init__(self, questions, *, key, **traits):
+        if not questions:
+            raise ValueError("a quiz needs at least one question; got none")
+        questions = [_question(question, i) for i, question in enumerate(questions, start=1)]
+        super().__init__(questions=questions, key=check_key(key), **traits)
+
+    @traitlets.default("chosen")
+    def _nothing_chosen(self):
+        return [-1] * len(self.questions)
+
+    @traitlets.validate("chosen")
+    def _check_chosen(self, proposal):
+        sizes = [len(question["options"]) for question in self.questions]
+        value = proposal["value"]
+        if len(value) != len(sizes) or not all(
+            -1 <= k < n for k, n in zip(value, sizes, strict=True)
+        ):
+            raise ValueError(f"chosen needs an option, or -1, for each question; got {value}")
+        return value
+
+    @property
+    def answered(self):
+        """How many questions have an answer that was checked."""
+        return sum(k >= 0 for k in self.chosen)
+
+    @property
+    def correct(self):
+        """How many of these answers are right."""
+        return sum(
+            k >= 0 and question["options"][k]["right"]
+            for k, question in zip(self.chosen, self.questions, strict=True)
+        )
+
+    def _html(self):
+        asked = "".join(self._form(i, question) for i, question in enumerate(self.questions))
+        score = f"0 of {len(self.questions)} right."
+        return f"""{asked}
+<p class="buttons"><button type="button" name="reset">Reset</button></p>
+{reserved("score", {"unkept": score + " Progress cannot be kept in this browser."})}
+"""
+
+    def _form(self, i, question):
+        legend = f"{i + 1}. {escape(question['text'])} "
+        done = element("span", "✓ done", class_="done", data_part=f"done_{i}")
+        options, lines, reasons = [], {"none": "Choose an answer first."}, []
+        for k, option in enumerate(question["options"]):
+            text, why = escape(option["text"]), escape(option["why"])
+            radio = element("input", type="radio", name="choice", value=k)
+            options.append(element("label", radio + element("span", text), class_="option"))
+            lines[str(k)] = f"<b>{'✓ Right.' if option['right'] else 'Not this one.'}</b> {why}"
+            reasons.append(f"<b>{text}:</b> {'right' if option['right'] else 'wrong'}. {why}")
+        check = '<p class="buttons"><button type="submit">Check</button></p>'
+        body = element("legend", legend + done) + "".join(options) + check
+        return element(
+            "form",
+            element("fieldset", body)
+            + reserved(f"why_{i}", lines, still="<br>".join(reasons), summary="Answers"),
+            data_lm_suppress_shortcuts="true",
+            autocomplete="off",
+        )
+
+
+def _question(question, i):
+    """Return a question with nothing left out, or say what it lacks."""
+    _check_fields(f"question {i}", question, {"text", "options"}, set())
+    options = question["options"]
+    if len(options) < 2:
+        raise ValueError(f"question {i} needs at least two options; got {len(options)}")
+    for k, option in enumerate(options, start=1):
+        _check_fields(f"question {i}, option {k}", option, {"text", "why"}, {"right"})
+    options = [
+        {"text": option["text"], "right": bool(option.get("right")), "why": option["why"]}
+        for option in options
+    ]
+    right = sum(option["right"] for option in options)
+    if right != 1:
+        raise ValueError(f"question {i} needs exactly one right option; got {right}")
+    if len({option["text"] for option in options}) < len(options):
+        raise ValueError(f"question {i} has the same option twice")
+    return {"text": question["text"], "options": options}
+
+
+def _check_fields(name, given, needed, possible):
+    lacking = ", ".join(sorted(field for field in needed if not given.get(field)))
+    if lacking:
+        raise ValueError(f"{name} needs {lacking}; got {given}")
+    unknown = ", ".join(sorted(set(given) - needed - possible))
+    if unknown:
+        raise ValueError(f"{name} takes {', '.join(sorted(needed | possible))}; got {unknown}")
+    for field in needed - {"options"}:
+        if not isinstance(given[field], str) or not given[field].strip():
+            raise ValueError(f"{name} needs {field}; got {given[field]!r}")

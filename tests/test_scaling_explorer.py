@@ -1,0 +1,162 @@
+"""ScalingExplorer on the Python side: its numbers, its curves, its still picture, its errors."""
+
+import math
+
+import numpy as np
+import pytest
+import traitlets
+from bs4 import BeautifulSoup
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import attnlib
+from attnlib.widgets import ScalingExplorer
+from attnlib.widgets import scaling_explorer as module
+from attnlib.widgets.attention_explorer import DIVISORS, word_vector
+
+
+def still(widget):
+    return BeautifulSoup(widget._repr_mimebundle_()[0]["text/html"], "html.parser")
+
+
+def test_scores_are_dot_products_of_named_vectors_divided():
+    explorer = ScalingExplorer(d_k=13, divisor="d_k")
+    query, key = word_vector("query 36", "query", 13), word_vector("key 17", "key", 13)
+    assert explorer.scores.shape == (64, 64)
+    assert explorer.scores[35, 16] == pytest.approx(query @ key / 13, rel=1e-12)
+
+
+@pytest.mark.parametrize("divisor", DIVISORS)
+@pytest.mark.parametrize("d_k", [1, 7, 64, 1024])
+def test_row_entropy_and_jacobian_by_their_definitions(d_k, divisor):
+    explorer = ScalingExplorer(d_k=d_k, divisor=divisor)
+    scale = {"sqrt": 1 / math.sqrt(d_k), "none": 1.0, "d_k": 1 / d_k}[divisor]
+    _, weights = attnlib.scaled_dot_product_attention(
+        explorer.Q, explorer.K, explorer.K, scale=scale
+    )
+    a = explorer.weights
+    np.testing.assert_allclose(a, weights[35], rtol=1e-9)
+    assert explorer.entropy == pytest.approx(-sum(w * math.log(w) for w in a), abs=1e-12)
+    literal = np.linalg.norm(np.diag(a) - np.outer(a, a))
+    assert explorer.jacobian_norm == pytest.approx(literal, abs=1e-12)
+    assert explorer.spread == pytest.approx(np.std(explorer.scores))
+
+
+def test_entropy_and_jacobian_of_rows_done_by_hand():
+    rows = np.array([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.25, 0.25, 0.25]])
+    np.testing.assert_allclose(module.entropy(rows), [0, math.log(2), math.log(4)])
+    np.testing.assert_allclose(module.jacobian_norm(rows), [0, 0.5, math.sqrt(3) / 4])
+
+
+def test_jacobian_of_a_row_that_is_almost_one_weight_keeps_its_digits():
+    tiny = 1e-20  # two entries on the diagonal and two beside it, each `tiny` in size
+    assert module.jacobian_norm(np.array([1.0, tiny])) == pytest.approx(2 * tiny)
+
+
+def test_spread_is_close_to_the_theory():
+    for d_k in (16, 64, 256, 1024):
+        assert ScalingExplorer(d_k=d_k).spread == pytest.approx(1, abs=0.04)
+        unscaled = ScalingExplorer(d_k=d_k, divisor="none").spread
+        assert unscaled == pytest.approx(math.sqrt(d_k), rel=0.04)
+
+
+def test_curves_have_the_shape_of_the_course():
+    curves = ScalingExplorer().curves
+    sizes = curves["d_k"]
+    assert sizes[0] == 1 and sizes[-1] == 1024 and (np.diff(sizes) > 0).all()
+    assert {curve.shape for curve in curves.values()} == {sizes.shape}
+    at = {d: list(sizes).index(d) for d in (1, 4, 16, 1024)}
+    unscaled = curves["jacobian_none"]
+    # Not monotone: it grows, is largest near 16, and only then falls to nothing.
+    found = [unscaled[at[d]] for d in (1, 4, 16, 1024)]
+    np.testing.assert_allclose(found, [0.151, 0.264, 0.339, 0.0004], atol=0.001)
+    assert 11 <= sizes[unscaled.argmax()] <= 23
+    assert (curves["entropy_none"][at[1]], curves["entropy_none"][-1]) == (
+        pytest.approx(3.92, abs=0.01),
+        pytest.approx(0, abs=0.01),
+    )
+    for name, low, high in (("entropy", 3.66, 3.93), ("jacobian", 0.15, 0.19)):
+        assert low <= curves[f"{name}_sqrt"].min() <= curves[f"{name}_sqrt"].max() <= high
+    # The divisor d_k flattens: the Jacobian of 64 equal weights is sqrt(63) / 64.
+    assert curves["entropy_d_k"][-1] == pytest.approx(math.log(64), abs=0.001)
+    assert curves["jacobian_d_k"][-1] == pytest.approx(math.sqrt(63) / 64, abs=0.0002)
+
+
+def test_arrays_that_widgets_share_cannot_be_changed():
+    explorer = ScalingExplorer()
+    for array in (explorer.Q, explorer.K, *explorer.curves.values()):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    for name in ("scores", "weights", "entropy", "jacobian_norm", "curves"):
+        with pytest.raises(AttributeError):
+            setattr(explorer, name, 0)
+
+
+@settings(deadline=None)  # the first one measures the curves
+@given(st.integers(1, 1024), st.sampled_from(list(DIVISORS)))
+def test_whatever_is_set_is_in_bounds_and_drawn_without_gibberish(d_k, divisor):
+    explorer = ScalingExplorer(d_k=d_k, divisor=divisor)
+    assert explorer.weights.sum() == pytest.approx(1)
+    assert 0 <= explorer.entropy <= math.log(64) and 0 <= explorer.jacobian_norm <= 0.5
+    drawn = explorer._picture()
+    assert "nan" not in drawn and "inf" not in drawn
+
+
+def test_traits_follow_a_link_and_repr_makes_it_again():
+    explorer = ScalingExplorer()
+    assert repr(explorer) == "ScalingExplorer(d_k=64, divisor='sqrt')"
+    explorer.d_k = 100
+    assert explorer.Q.shape == (64, 100)
+    assert repr(eval(repr(explorer))) == repr(explorer)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1025, 10**30, True])
+def test_absurd_size_is_refused_and_the_state_stays(value):
+    explorer = ScalingExplorer()
+    message = f"d_k needs a whole number from 1 to 1024; got {value}"
+    with pytest.raises(ValueError, match=message):
+        explorer.d_k = value
+    with pytest.raises(ValueError, match=message):
+        ScalingExplorer(d_k=value)
+    assert explorer.d_k == 64
+
+
+@pytest.mark.parametrize(
+    ("trait", "value"),
+    [("d_k", 1.5), ("d_k", "64"), ("d_k", math.nan), ("d_k", None), ("divisor", "<script>")],
+)
+def test_wrong_kind_is_refused(trait, value):
+    with pytest.raises(traitlets.TraitError, match=trait):
+        ScalingExplorer(**{trait: value})
+
+
+def test_unknown_argument():
+    with pytest.raises(TypeError, match="got row"):
+        ScalingExplorer(row=3)
+
+
+def test_picture_is_the_same_every_time_and_shows_the_numbers():
+    explorer = ScalingExplorer(d_k=256, divisor="none")
+    picture = still(explorer)
+    assert str(picture) == str(still(ScalingExplorer(d_k=256, divisor="none")))
+    assert picture.fieldset.has_attr("disabled")
+    parts = {
+        name: picture.select_one(f"[data-part={name}]").get_text()
+        for name in ("largest", "entropy", "top_key", "spread")
+    }
+    assert parts["largest"] == f"{explorer.weights.max():.2f}"
+    assert parts["top_key"] == f"key {explorer.weights.argmax() + 1}"
+    assert parts["entropy"] == f"{explorer.entropy:.2f}"
+    assert parts["spread"] == "standard deviation 16.1; in theory √256 = 16"
+    row, curves = picture.find_all("table")
+    assert len(row.find_all("tr")) == 65
+    assert row.find_all("tr")[1].get_text(" ").startswith("key 1 ")
+    assert curves.find_all("tr")[-1].th.get_text() == "1024"
+    for control in picture.find_all(["input", "select"]):
+        assert control.find_parent("label").get_text(strip=True)
+
+
+def test_module_stands_alone():
+    source = ScalingExplorer._esm
+    assert "./core.js" not in source and "export default { render }" in source
+    assert "export function softmax" not in source
