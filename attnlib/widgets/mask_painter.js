@@ -223,7 +223,7 @@ function render({ model, el }) {
     view.put("preset", { value: presetOf(s) });
     view.put("nudge", { value: s.nudge });
     s.tokens.forEach((token, i) => write(view.part("nudge").options[i], `${i + 1}: ${token}`));
-    view.put("length", { value: s.length });
+    view.put("real", { value: s.length });
     view.put("length_value", { textContent: s.length });
   }
 
@@ -236,7 +236,7 @@ function render({ model, el }) {
     else view.redraw(); // the mask is painted in the grid, not here
   });
   on("nudge", "change", (event) => view.set({ nudge: Number(event.target.value) }));
-  on("length", "input", (event) => {
+  on("real", "input", (event) => {
     const before = state();
     const name = presetOf(before);
     const length = Number(event.target.value);

@@ -185,10 +185,10 @@ class MaskPainter(CourseWidget):
 <div class="controls">
 <label class="wide"><span>Start from</span>
 {element("select", presets, name="preset")}</label>
-<label><span>Nudge one token</span>
+<label><span>Nudge</span>
 {element("select", nudges, name="nudge")}</label>
 <label><span>Real tokens</span><span class="with-value">
-{element("input", type="range", name="length", **length)}
+{element("input", type="range", name="real", **length)}
 <span class="number" data-part="length_value">{self.length}</span></span></label>
 <p class="buttons wide"><button type="button" name="copy">Copy as NumPy</button>
 <button type="button" name="reset">Reset</button></p>
@@ -265,8 +265,10 @@ Hatched cells are blocked. A nudge changes one token's query, key and value.</p>
             cells = "".join(element("td", _entry(x), class_=_entry_kind(x)) for x in row)
             rows.append(element("tr", element("th", token, scope="row") + cells))
         meaning, user = _CONVENTIONS[name]
-        caption = f"<caption>{meaning}<br><code>{user}</code></caption>"
-        return element("table", caption + "".join(rows), data_convention=name)
+        label = f"{meaning}: {user}"
+        table = element("table", "".join(rows), data_convention=name, aria_label=label)
+        code = element("code", user.replace("product_", "product_<wbr>"))
+        return f"<div><p>{meaning}<br>{code}</p>{table}</div>"
 
     def _rooms(self):
         """The longest that each verdict can become with these tokens: room is kept for it."""
@@ -277,7 +279,7 @@ Hatched cells are blocked. A nudge changes one token's query, key and value.</p>
              for j in range(n) for own in (False, True)],
             [_future_said(names, j, everything) for j in range(n)],
             [_empty_said(names, list(range(n)))],
-            [_padding_said(names, n - 1, list(range(n - 1)))],
+            [_padding_said(names, k, list(range(k))) for k in range(1, n)],
         )  # fmt: skip
         return [max(sentences, key=len) for sentences in each]
 

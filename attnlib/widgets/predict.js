@@ -94,7 +94,7 @@ function render({ model, el }) {
   });
   view.part("reveal").addEventListener("click", () => view.set({ revealed: true }));
   view.part("reset").addEventListener("click", () => {
-    form.reset();
+    for (const field of fields(view)) field.value = ""; // form.reset is the button of that name
     forget();
     view.set({ revealed: false });
   });

@@ -143,7 +143,7 @@ class Predict(CourseWidget):
         numbers = (_written(x) + unit for x in self.answer)
         if n > 1:
             numbers = (f"{label} = {x}" for label, x in zip(self.labels, numbers, strict=True))
-        answer = element("b", escape(", ".join(numbers))) + ". " + escape(self.explanation)
+        answer = element("b", escape(", ".join(numbers)) + ".") + f" {escape(self.explanation)}"
         return f"""
 <p class="question">{escape(self.question)} <span class="done" data-part="done">✓ done</span></p>
 <form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off">{fields}

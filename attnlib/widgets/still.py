@@ -41,7 +41,7 @@ def reserved(part, lines, still="", summary="Answer"):
     )
     fold = element("details", element("summary", summary) + element("p", still)) if still else ""
     status = element("p", role="status", data_part=part)
-    return element("div", ghosts + fold + status, class_="reserved")
+    return element("div", ghosts + status + fold, class_="reserved")
 
 
 def options(choices, chosen):

@@ -3,10 +3,8 @@
 import functools
 import json
 import re
-from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
-import nbformat
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from bs4 import BeautifulSoup
@@ -22,7 +20,6 @@ SCHEMES = ["http", "file"]
 WIDTHS = [1280, 360]
 THEMES = ["light", "dark"]
 every_page = pytest.mark.parametrize("name", PAGES)
-both_schemes = pytest.mark.parametrize("scheme", SCHEMES)
 
 # Goes into each page before anything of its own.
 WATCH = """
@@ -56,7 +53,7 @@ def soup(name):
 
 def target(name, link):
     """Return the file inside the site that a link on a page leads to, and its anchor."""
-    parts = urlsplit(urljoin(f"site:///{name}", link.replace("\\", "/")))
+    parts = urlsplit(urljoin(f"http://site/{name}", link))
     return unquote(parts.path).lstrip("/"), unquote(parts.fragment)
 
 
@@ -208,8 +205,7 @@ def test_figures_have_no_colour_of_their_own(name):
 def test_code_of_widgets_is_small(name):
     widgets = {slot["data-module"] for slot in soup(name).select(".widget-slot")}
     scripts = [
-        SITE / target(name, script["src"])[0]
-        for script in soup(name).select("script[src*=widget]")
+        SITE / target(name, script["src"])[0] for script in soup(name).select("script[src*=widget]")
     ]
     assert sum(path.stat().st_size for path in scripts) <= 60_000 * len(widgets)
     assert bool(scripts) == bool(widgets)
@@ -383,24 +379,3 @@ def test_drawings_are_readable_in_both_themes(browser, site, name):
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(grounds) == 2
     page.close()
-
-
-# ----------------------------------------------------------------------------- without JavaScript
-
-
-@pytest.fixture(scope="module")
-def bare(browser):
-    """A browser with JavaScript off, as a phone: a page opened in it, all boxes unfolded."""
-    context = browser.new_context(
-        java_script_enabled=False, viewport={"width": 360, "height": 800}, color_scheme="dark"
-    )
-    page = context.new_page()
-
-    @functools.cache
-    def go(name):
-        page.goto((SITE / name).as_uri())
-        page.evaluate(OPEN_ALL)
-        return page
-
-    yield go
-    context.close()

@@ -1,0 +1,474 @@
+"""Predict, Quiz and Progress in a real browser, on a page made as the site makes its own."""
+
+import functools
+import json
+import threading
+from html import escape
+from http.server import ThreadingHTTPServer
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from attnlib.widgets import Predict, Progress, Quiz
+from attnlib.widgets.base import css
+from tests.conftest import ROOT, _Quiet
+from tests.test_practice import HOSTILE, QUESTIONS
+
+QUESTION = "What share of Chai's attention goes to each word?"
+MISTAKES = {
+    "you did not divide by √d_k": [0.0179862, 0.9820138],
+    "you divided by d_k, not by its square root": [0.1192029, 0.8807971],
+    "Q and K are swapped": [0.9441925, 0.0558075],
+}
+STORE = "attention-by-hand"
+
+
+def predict(**more):
+    given = {"mistakes": MISTAKES, "key": "chai", "explanation": "e^(2√2) is 16.918829."}
+    return Predict(QUESTION, {"Chai": 0.055807446, "piyo": 0.944192554}, **{**given, **more})
+
+
+def widgets():
+    single = Predict(
+        "What is e^(2√2)?", 16.918829, mistakes={"you forgot √2": 7.389056}, key="power"
+    )
+    return [
+        predict(),
+        single,
+        Quiz(QUESTIONS, key="quiz"),
+        Progress({"2. Queries": {"other": 2}, "3. Chai piyo": {"chai": 1, "power": 1, "quiz": 2}}),
+    ]
+
+
+def write(folder, shown):
+    """A page with these widgets, in slots as _ext/widget_slot.py makes them."""
+    slots = "".join(
+        f'<div class="widget-slot" data-module="{type(widget).__name__}">\n'
+        f'<div class="widget-picture">{widget._picture()}</div></div>'
+        for widget in shown
+    )
+    modules = "".join(
+        f"registerWidget({json.dumps(name)}, {json.dumps(source)});\n"
+        for name, source in {type(widget).__name__: widget._esm for widget in shown}.items()
+    )
+    host = (ROOT / "_ext" / "static" / "widget_host.js").read_text(encoding="utf-8")
+    (folder / "modules.js").write_text(host + modules, encoding="utf-8")
+    (folder / "widgets.css").write_text(css(), encoding="utf-8")
+    (folder / "index.html").write_text(
+        f"""<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Practice</title>
+<link rel="icon" href="data:,"><meta name="viewport" content="width=device-width">
+<link rel="stylesheet" href="widgets.css"><script src="modules.js" defer></script>
+<style>body {{ background: var(--page); color: var(--ink); max-width: 42rem; margin: 1rem auto;
+padding: 0 1rem; }} .widget-slot {{ position: relative; margin-block: 1rem; }}</style></head>
+<body><main><h1>{escape("Practice")}</h1>{slots}<p>The text goes on.</p></main></body></html>""",
+        encoding="utf-8",
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("practice"), widgets())
+
+
+@pytest.fixture(scope="module")
+def served(folder):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/index.html"
+    server.shutdown()
+
+
+def wake(page, url):
+    page.goto(url)
+    page.wait_for_selector("html[data-widgets=ready]")
+    return page
+
+
+@pytest.fixture(params=["http", "file"])
+def practice(request, page, folder, served):
+    return wake(page, served if request.param == "http" else (folder / "index.html").as_uri())
+
+
+@pytest.fixture
+def live(page, served):
+    return wake(page, served)
+
+
+def settle(page):
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def slot(page, at):
+    return page.locator(".widget-slot").nth(at)
+
+
+def check(page, numbers, at=0):
+    """Type the numbers into a Predict, check them, and return the verdict."""
+    place = slot(page, at)
+    for field, text in zip(place.locator("input").all(), numbers, strict=True):
+        field.fill(text)
+    place.get_by_role("button", name="Check").click()
+    settle(page)
+    return place.locator("[data-part=verdict]").inner_text()
+
+
+def kept(page):
+    return json.loads(page.evaluate(f"localStorage.getItem('{STORE}')") or '{"right": []}')["right"]
+
+
+# ------------------------------------------------------------------------------- arithmetic
+
+
+@pytest.fixture(scope="module")
+def modules(browser):
+    page = browser.new_page()
+    for name, widget in (("predict", predict()), ("quiz", Quiz(QUESTIONS, key="q"))):
+        page.evaluate(
+            """async ([name, source]) => {
+                const blob = new Blob([source], {type: "text/javascript"});
+                self[name] = await import(URL.createObjectURL(blob));
+            }""",
+            [name, widget._esm],
+        )
+    yield page
+    page.close()
+
+
+@st.composite
+def predictions(draw):
+    """A Predict, and what is typed into it: often what one of its mistakes gives, or nearly."""
+    n = draw(st.integers(1, 3))
+    numbers = st.lists(st.floats(-4, 4).map(lambda x: round(x, 1)), min_size=n, max_size=n)
+    answer = draw(numbers)
+    mistakes = draw(st.lists(numbers, max_size=3))
+    try:
+        widget = Predict(
+            "?",
+            answer,
+            labels=[f"n{i}" for i in range(n)],
+            mistakes={f"mistake {i}": m for i, m in enumerate(mistakes)},
+            key="k",
+        )
+    except ValueError:
+        widget = Predict("?", answer, labels=[f"n{i}" for i in range(n)], key="k")
+        mistakes = []
+    from_ = [draw(st.sampled_from([answer, *mistakes])) for _ in range(n)]
+    off = [draw(st.sampled_from([0, 0.0014, 0.0015, 0.0016, -0.0015, 0.02, 1.0])) for _ in range(n)]
+    return widget, [
+        from_[i][i] * (1 + draw(st.sampled_from([0, 0.005, -0.005]))) + off[i] for i in range(n)
+    ]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(case=predictions())
+def test_the_browser_judges_as_python_does(modules, case):
+    assert_judged_alike(modules, *case)
+
+
+@pytest.mark.parametrize("typed", [[3, 1], [3, 2], [3, 3], [1, 1], [1, 2], [0.995, 2.01]])
+def test_the_browser_judges_as_python_does_where_mistakes_overlap(modules, typed):
+    mistakes = {"one": [3.0, 1.0], "the other": [3.0, 2.0]}
+    widget = Predict("?", {"a": 1.0, "b": 2.0}, mistakes=mistakes, key="k")
+    assert_judged_alike(modules, widget, typed)
+
+
+def assert_judged_alike(modules, widget, typed):
+    state = {name: getattr(widget, name) for name in widget._shown}
+    found = modules.evaluate("([typed, state]) => predict.diagnose(typed, state)", [typed, state])
+    assert (found["wrong"], found["mistake"]) == widget.diagnose(typed)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0.5", 0.5), ("0,5", 0.5), (" .5 ", 0.5), ("5.", 5), ("+5", 5), ("-2", -2), ("− 2", -2),
+        ("1/3", 1 / 3), ("-1 / 3", -1 / 3), ("0,5/2", 0.25), ("1e-3", 0.001), ("1 048", 1048),
+        ("", None), ("  ", None), ("NaN", None), ("Infinity", None), ("1e999", None), ("1/0", None),
+        ("0/0", None), ("1/2/3", None), ("1.2.3", None), ("1,048,576", None), ("chai", None),
+        ("0x10", None), (HOSTILE, None), ("/", None), ("-", None),
+    ],
+)  # fmt: skip
+def test_what_a_person_types_is_read_as_meant(modules, text, number):
+    assert modules.evaluate("text => predict.parse(text)", text) == number
+
+
+# ---------------------------------------------------------------------------------- Predict
+
+
+def test_each_mistake_is_recognised_and_named(practice):
+    for clause, numbers in MISTAKES.items():
+        assert check(practice, [f"{x:.3g}" for x in numbers]) == f"Not yet: {clause}."
+    assert check(practice, ["7,39"], at=1) == "Not yet: you forgot √2."
+    assert kept(practice) == []
+
+
+def test_three_digits_by_hand_are_right_and_bring_the_explanation(practice):
+    assert check(practice, ["0,0559", "16.9/17.9"]) == "✓ Right."
+    assert "e^(2√2) is 16.918829." in slot(practice, 0).inner_text()
+    assert kept(practice) == ["chai/1"]
+    practice.reload()
+    practice.wait_for_selector("html[data-widgets=ready]")
+    assert slot(practice, 0).locator(".done").is_visible()
+    assert not slot(practice, 1).locator(".done").is_visible()
+
+
+def test_another_wrong_number_gets_a_direction_and_nothing_more(live):
+    assert check(live, ["0.5", "0.5"]) == "Not yet: Chai is too large; piyo is too small."
+    assert check(live, ["0.056", "0.5"]) == "Not yet: piyo is too small."
+    invalid = slot(live, 0).locator("input[aria-invalid=true]")
+    assert invalid.count() == 1
+    assert check(live, ["17.5"], at=1) == "Not yet: too large."
+    assert "0.944" not in slot(live, 0).inner_text() and "16.9" not in slot(live, 1).inner_text()
+
+
+@pytest.mark.parametrize("text", ["", " ", "NaN", "chai", "1e999", HOSTILE])
+def test_what_is_no_number_gets_a_plain_message(live, text):
+    assert check(live, ["0.5", text]).startswith("Each field needs a number, such as 0.5")
+    assert check(live, [text], at=1).startswith("Type a number, such as 0.5")
+    assert live.locator("img").count() == 0 and live.title() == "Practice"
+
+
+def test_nothing_is_revealed_before(live):
+    place = slot(live, 0)
+    for seen in (place.inner_text(), place.aria_snapshot()):
+        assert "0.94419" not in seen and "16.918829" not in seen and "√d_k" not in seen
+    assert live.locator("details").count() == 0
+    place.get_by_role("button", name="Reveal").click()
+    settle(live)
+    assert "Chai = 0.055807, piyo = 0.944193. e^(2√2)" in place.inner_text()
+    assert check(live, ["0.0558", "0.944"]) == "✓ Right."
+    assert kept(live) == []  # looked up
+    place.get_by_role("button", name="Reset").click()
+    settle(live)
+    assert "0.944" not in place.inner_text()
+    assert [field.input_value() for field in place.locator("input").all()] == ["", ""]
+
+
+def test_a_change_takes_the_verdict_back(live):
+    check(live, ["0.5", "0.5"])
+    slot(live, 0).locator("input").first.fill("0.4")
+    settle(live)
+    assert slot(live, 0).locator("[data-part=verdict]").inner_text() == ""
+
+
+# ------------------------------------------------------------------------------------- Quiz
+
+
+def test_every_option_has_its_reason_and_can_be_tried_again(practice):
+    for i, question in enumerate(QUESTIONS):
+        form = slot(practice, 2).locator("form").nth(i)
+        for option in reversed(question["options"]):
+            form.get_by_label(option["text"], exact=True).check()
+            assert form.get_by_role("status").inner_text() == ""
+            form.get_by_role("button", name="Check").click()
+            settle(practice)
+            said = form.get_by_role("status").inner_text()
+            assert said.startswith("✓ Right." if option.get("right") else "Not this one.")
+            assert said.endswith(option["why"])
+    # The last one checked is the first option: wrong in question 1, right in question 2.
+    assert slot(practice, 2).locator("[data-part=score]").inner_text() == "1 of 2 right."
+    assert sorted(kept(practice)) == ["quiz/1", "quiz/2"]
+    slot(practice, 2).get_by_role("button", name="Reset").click()
+    settle(practice)
+    assert slot(practice, 2).locator("[data-part=score]").inner_text() == "0 of 2 right."
+    assert slot(practice, 2).locator("input:checked").count() == 0
+
+
+def test_a_check_without_a_choice_asks_for_one(live):
+    form = slot(live, 2).locator("form").first
+    form.get_by_role("button", name="Check").click()
+    assert form.get_by_role("status").inner_text() == "Choose an answer first."
+
+
+# --------------------------------------------------------------------------------- keyboard
+
+
+def test_the_keyboard_alone_is_enough(live):
+    keys = live.keyboard
+    keys.press("Tab")
+    keys.type("1/17.9")
+    keys.press("Tab")
+    keys.type("0.944")
+    keys.press("Enter")
+    settle(live)
+    assert slot(live, 0).locator("[data-part=verdict]").inner_text() == "✓ Right."
+    slot(live, 2).locator("input").first.focus()
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    settle(live)
+    assert "A row belongs to a query." in slot(live, 2).inner_text()
+    assert kept(live) == ["chai/1", "quiz/1"]
+    slot(live, 3).get_by_role("button", name="Erase").focus()
+    keys.press("Enter")
+    assert live.evaluate("document.activeElement.name") == "no"
+    keys.press("Escape")
+    assert live.evaluate("document.activeElement.name") == "erase"
+    assert kept(live) == ["chai/1", "quiz/1"]
+    keys.press("Enter")
+    keys.press("Shift+Tab")
+    keys.press("Enter")
+    assert kept(live) == []
+
+
+# --------------------------------------------------------------------------------- progress
+
+
+def test_progress_is_listed_saved_copied_and_erased(practice):
+    page, place = practice, slot(practice, 3)
+    check(page, ["16.9"], at=1)
+    assert place.locator(".number").all_inner_texts() == ["0 of 2", "1 of 4"]
+    with page.expect_download() as download:
+        place.get_by_role("button", name="Save as file").click()
+    assert download.value.suggested_filename == "attention-by-hand-progress.json"
+    text = download.value.path().read_text(encoding="utf-8")
+    assert json.loads(text) == {"course": "Attention by Hand", "right": ["power/1"]}
+    place.get_by_role("button", name="Copy as text").click()
+    page.wait_for_timeout(100)
+    assert place.locator(".message").inner_text() == "Copied your progress as JSON."
+    assert not place.get_by_role("button", name="Erase it").is_visible()
+    place.get_by_role("button", name="Erase").click()
+    assert kept(page) == ["power/1"]
+    place.get_by_role("button", name="Keep it").click()
+    assert kept(page) == ["power/1"]
+    place.get_by_role("button", name="Erase").click()
+    place.get_by_role("button", name="Erase it").click()
+    settle(page)
+    assert kept(page) == [] and place.locator(".message").inner_text() == "Erased."
+    assert place.locator(".number").all_inner_texts() == ["0 of 2", "0 of 4"]
+
+
+@pytest.mark.parametrize("junk", ["", "null", "{", "[]", '{"right": 3}', '{"right": [1, null]}'])
+def test_junk_in_the_store_is_no_progress(live, junk):
+    live.evaluate("([name, junk]) => localStorage.setItem(name, junk)", [STORE, junk])
+    live.reload()
+    live.wait_for_selector("html[data-widgets=ready]")
+    assert check(live, ["16.9"], at=1) == "✓ Right."
+    assert kept(live) == ["power/1"]
+
+
+BLOCKED = """Object.defineProperty(self, "localStorage", {
+  get() { throw new DOMException("denied", "SecurityError"); } })"""
+FULL = """Storage.prototype.setItem = () => {
+  throw new DOMException("full", "QuotaExceededError"); }"""
+
+
+@pytest.mark.parametrize("trouble", [BLOCKED, FULL], ids=["blocked", "full"])
+def test_without_storage_all_works_and_a_note_says_so(page, served, trouble):
+    page.add_init_script(trouble)
+    wake(page, served)
+    note = "Progress cannot be kept in this browser."
+    assert check(page, ["0.018", "0.982"]) == "Not yet: you did not divide by √d_k."
+    assert check(page, ["0.0558", "0.944"]) == f"✓ Right. {note}"
+    assert slot(page, 0).locator(".done").is_visible()
+    form = slot(page, 2).locator("form").first
+    form.get_by_label("They ask").check()
+    form.get_by_role("button", name="Check").click()
+    settle(page)
+    assert slot(page, 2).locator("[data-part=score]").inner_text() == f"1 of 2 right. {note}"
+    assert slot(page, 3).locator(".number").all_inner_texts() == ["0 of 2", "0 of 4"]
+    slot(page, 3).get_by_role("button", name="Erase").click()
+    slot(page, 3).get_by_role("button", name="Erase it").click()
+    said = slot(page, 3).locator(".message").inner_text()
+    assert said == ("This browser keeps no progress." if trouble == BLOCKED else "Erased.")
+
+
+# ------------------------------------------------------------------------- how it sits on a page
+
+
+WATCH = """
+self.shifts = [];
+new PerformanceObserver(list => list.getEntries().forEach(entry => shifts.push(entry.value)))
+  .observe({type: "layout-shift", buffered: true});
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_nothing_jumps_and_nothing_hangs_over(browser, served, width):
+    # Each half a second after an input hides its shifts from the sum, hence the entries as such.
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.add_init_script(WATCH)
+    wake(page, served)
+    height = page.evaluate("document.documentElement.scrollHeight")
+    for numbers in (["", "x"], ["0.5", "0.5"], ["0.018", "0.982"], ["0.0558", "0.944"]):
+        check(page, numbers)
+        assert page.evaluate("document.documentElement.scrollHeight") == height
+    for at in (0, 1):
+        slot(page, at).get_by_role("button", name="Reveal").click()
+    for option in slot(page, 2).locator("input").all():
+        option.check()
+        for button in slot(page, 2).get_by_role("button", name="Check").all():
+            button.click()
+            settle(page)
+    for name in ("Copy as text", "Erase", "Erase it"):
+        slot(page, 3).get_by_role("button", name=name, exact=True).click()
+        settle(page)
+    assert page.evaluate("document.documentElement.scrollHeight") == height
+    assert sum(page.evaluate("shifts")) <= 0.02
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_nothing(browser, served, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    wake(page, served)
+    page.evaluate(AXE_SCRIPT)
+    for theme in ("light", "dark"):
+        page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
+        for numbers in (["0.5", "0.5"], ["0.0558", "0.944"]):
+            check(page, numbers)
+            found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+            assert [(rule["id"], node["target"]) for rule in found for node in rule["nodes"]] == []
+    page.close()
+
+
+def test_picture_has_the_size_of_the_live_widget_and_unfolds_without_javascript(browser, served):
+    for width in (1280, 360):
+        heights = []
+        for javascript in (False, True):
+            context = browser.new_context(
+                viewport={"width": width, "height": 800}, java_script_enabled=javascript
+            )
+            page = context.new_page()
+            page.goto(served)
+            if javascript:
+                page.wait_for_selector("html[data-widgets=ready]")
+            boxes = [place.bounding_box() for place in page.locator(".widget-slot").all()]
+            heights.append([box["height"] for box in boxes])
+            if not javascript:
+                page.get_by_text("Answer", exact=True).first.click()
+                assert page.get_by_text("piyo = 0.944193").last.is_visible()
+            context.close()
+        assert heights[0] == pytest.approx(heights[1], abs=1), width
+
+
+def test_hostile_text_is_text(page, tmp_path):
+    options = [{"text": HOSTILE, "why": HOSTILE, "right": True}, {"text": "b", "why": HOSTILE}]
+    write(
+        tmp_path,
+        [
+            predict(unit=HOSTILE, explanation=HOSTILE, mistakes={HOSTILE: [3, 4]}),
+            Quiz([{"text": HOSTILE, "options": options}], key="q"),
+            Progress({HOSTILE: {"q": 1}}),
+        ],
+    )
+    wake(page, (tmp_path / "index.html").as_uri())
+    assert HOSTILE in check(page, ["3", "4"])
+    slot(page, 0).get_by_role("button", name="Reveal").click()
+    slot(page, 1).locator("input").first.check()
+    slot(page, 1).get_by_role("button", name="Check").click()
+    settle(page)
+    assert HOSTILE in slot(page, 1).get_by_role("status").first.inner_text()
+    assert page.locator(".widget-slot :is(img, script)").count() == 0
+    assert page.title() == "Practice"
+
+
+def test_radios_of_two_quizzes_do_not_disturb_each_other(page, tmp_path):
+    write(tmp_path, [Quiz(QUESTIONS, key="one"), Quiz(QUESTIONS, key="two")])
+    wake(page, (tmp_path / "index.html").as_uri())
+    for at in (0, 1):
+        slot(page, at).get_by_label("They ask").check()
+    assert page.locator("input:checked").count() == 2

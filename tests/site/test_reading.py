@@ -1,0 +1,143 @@
+"""What a reader does with the site: search, turn pages, change the theme, copy, read without JS."""
+
+import json
+
+import pytest
+
+from tests.conftest import ROOT, SITE
+
+CHAPTER_2 = "chapters/02-queries-keys-values.html"
+CHAPTER_3 = "chapters/03-chai-piyo-by-hand.html"
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture(params=["http", "file"])
+def address(request, site):
+    """Give the address of a page, over http and from disk."""
+    return lambda name: f"{site}/{name}" if request.param == "http" else (SITE / name).as_uri()
+
+
+def test_search_finds_the_chapter(page, address):
+    page.goto(address("index.html"))
+    page.locator("input[name=q]").first.fill("piyo")
+    page.keyboard.press("Enter")
+    link = page.locator("#search-results a", has_text="Chai piyo").first
+    link.wait_for()
+    link.click()
+    page.wait_for_selector("h1")
+    assert CHAPTER_3 in page.url
+
+
+def test_search_of_nothing_known_says_so(page, address):
+    page.goto(address("search.html") + "?q=zzyzx")
+    page.locator("#search-results", has_text="did not match").wait_for()
+
+
+def test_hostile_search_is_text(page, address):
+    page.goto(address("search.html") + "?q=%3Cimg+src%3Dx+onerror%3D%22document.title%3D1%22%3E")
+    page.locator("#search-results", has_text="did not match").wait_for()
+    assert page.title() != "1" and page.locator("#search-results img").count() == 0
+
+
+def test_next_leads_through_every_chapter_on_a_phone(page, address):
+    page.set_viewport_size(PHONE)
+    page.goto(address("index.html"))
+    seen = [page.title()]
+    while page.locator("a.next-page").count():
+        page.locator("a.next-page").click()
+        page.wait_for_load_state()
+        seen.append(page.title())
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
+    chapters = sorted((ROOT / "chapters").glob("*.ipynb"))
+    assert len(seen) >= 1 + len(chapters) + 3 and len(set(seen)) == len(seen)
+
+
+def test_theme_follows_the_system_and_the_switch(browser, address):
+    context = browser.new_context(color_scheme="dark")
+    page = context.new_page()
+    page.goto(address(CHAPTER_3))
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(19, 20, 22)"
+    for _ in range(3):
+        page.get_by_role("button", name="Toggle Light / Dark").locator("visible=true").click()
+        if page.evaluate("document.body.dataset.theme") == "light":
+            break
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    page.reload()
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"  # the choice is kept
+    context.close()
+
+
+def test_phone_menu_by_keyboard(page, address):
+    page.set_viewport_size(PHONE)
+    page.goto(address(CHAPTER_3))
+    menu = page.get_by_role("button", name="Menu")
+    menu.press("Enter")
+    link = page.locator(".sidebar-tree a", has_text="Queries")
+    link.wait_for(state="visible")
+    assert menu.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Escape")
+    link.wait_for(state="hidden")
+    assert menu.get_attribute("aria-expanded") == "false"
+    menu.click()
+    link.click()
+    page.wait_for_selector("h1")
+    assert CHAPTER_2 in page.url
+
+
+def test_copy_button_copies_the_cell(page, site):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{site}/{CHAPTER_3}")
+    page.wait_for_selector("html[data-widgets=ready]")
+    cells = json.loads((ROOT / CHAPTER_3.replace("html", "ipynb")).read_text())["cells"]
+    first = "".join(next(cell for cell in cells if cell["cell_type"] == "code")["source"])
+    block = page.locator(".cell_input .highlight").first
+    block.hover()
+    block.get_by_role("button", name="Copy").click()
+    block.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == first
+
+
+def test_skip_link_is_the_first_stop(page, site):
+    page.goto(f"{site}/{CHAPTER_2}")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent.trim()") == "Skip to content"
+
+
+# --------------------------------------------------------------------------- without JavaScript
+
+
+@pytest.fixture
+def plain(browser):
+    """A page in a browser that runs no JavaScript."""
+    context = browser.new_context(java_script_enabled=False, viewport=PHONE)
+    yield context.new_page()
+    context.close()
+
+
+def test_text_math_code_and_outputs_need_no_javascript(plain, address):
+    plain.goto(address(CHAPTER_3))
+    article = plain.locator("article")
+    for text in ("Hindi for", "W_V = W_Q.copy()", "its power     16.918829", "0.944193"):
+        assert article.get_by_text(text).first.is_visible(), text
+    assert plain.locator("mjx-container").first.is_visible()
+    assert plain.locator("mjx-assistive-mml math").count() > 20
+    assert plain.locator("article figure svg").first.is_visible()
+
+
+def test_widgets_leave_a_picture_without_javascript(plain, address):
+    plain.goto(address(CHAPTER_3))
+    calculator = plain.locator(".abh-hand")
+    assert calculator.is_visible() and "16.918829" in calculator.inner_text()
+    plain.goto(address("index.html"))
+    assert plain.locator(".abh-explorer svg").is_visible()
+    assert plain.locator(".abh-explorer input").first.is_disabled()
+
+
+def test_folded_answers_open_without_javascript(plain, address):
+    plain.goto(address(CHAPTER_3))
+    answer = plain.locator("details", has_text="Compare with your blanks")
+    hidden = answer.get_by_text("the difference is rounding")
+    assert not hidden.is_visible()
+    answer.locator("summary").click()
+    assert hidden.is_visible()

@@ -1,0 +1,264 @@
+"""Predict, Quiz and Progress on the Python side: what they refuse, judge and show still."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+
+from attnlib.widgets import Predict, Progress, Quiz
+
+HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
+KEY = "chai-weights"
+ANSWER = {"A₁₁": 0.0558074580, "A₁₂": 0.9441925420}
+MISTAKES = {
+    "you did not divide by √d_k": [0.01798620996, 0.982013790],
+    "Q and K are swapped.": [0.944192542, 0.055807458],
+}
+QUESTIONS = [
+    {
+        "text": "What do the rows of A do?",
+        "options": [
+            {"text": "They answer", "right": False, "why": "The columns answer."},
+            {"text": "They ask", "right": True, "why": "A row belongs to a query."},
+        ],
+    },
+    {
+        "text": "What does a row of A sum to?",
+        "options": [
+            {"text": "1", "right": True, "why": "Softmax divides by the sum."},
+            {"text": "d_k", "why": "d_k is the size of a key."},
+            {"text": "n", "why": "That is the sum of all of A."},
+        ],
+    },
+]
+MAKE = {
+    "predict": lambda: Predict("What is A?", ANSWER, mistakes=MISTAKES, key=KEY),
+    "quiz": lambda: Quiz(QUESTIONS, key="chai-quiz"),
+    "progress": lambda: Progress({"3. Chai piyo": {KEY: 1, "chai-quiz": 2}}),
+}
+every_widget = pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+
+
+def still(widget):
+    data, _ = widget._repr_mimebundle_()
+    return BeautifulSoup(data["text/html"], "html.parser")
+
+
+@every_widget
+def test_repr_is_the_call_that_makes_it(make):
+    assert repr(eval(repr(make()))) == repr(make())
+
+
+@every_widget
+def test_picture_is_the_same_every_time_and_has_no_live_control(make):
+    picture = still(make())
+    assert str(picture) == str(still(make()))
+    assert picture.fieldset.has_attr("disabled")
+    controls = picture.find_all(["input", "button"])
+    assert len(controls) > 3 and all(control.find_parent("fieldset") for control in controls)
+    for field in picture.find_all("input"):
+        assert field.find_parent("label").get_text(strip=True)
+
+
+@every_widget
+def test_module_stands_alone(make):
+    assert "./core.js" not in make()._esm and "export default { render }" in make()._esm
+
+
+def test_a_last_digit_changes_nothing_that_is_shown():
+    one = Predict("A?", 0.1 + 0.2, mistakes={"you added": 3 * 1.1}, key=KEY)
+    other = Predict("A?", 0.3, mistakes={"you added": 3.3}, key=KEY)
+    assert repr(one) == repr(other) and str(still(one)) == str(still(other))
+
+
+def test_without_javascript_the_answer_unfolds():
+    details = still(
+        Predict("A?", ANSWER, explanation="e^2√2 = 16.9.", unit="of 1", key=KEY)
+    ).details
+    assert not details.has_attr("open")
+    assert "A₁₁ = 0.055807 of 1, A₁₂ = 0.944193 of 1. e^2√2 = 16.9." in details.get_text()
+    texts = [details.get_text() for details in still(Quiz(QUESTIONS, key="q")).find_all("details")]
+    assert len(texts) == 2 and "They ask: right. A row belongs to a query." in texts[0]
+
+
+def test_what_waits_out_of_sight_is_out_of_hearing_too():
+    for make in MAKE.values():
+        for line in still(make()).select(".ghost:not([data-part])"):
+            assert line["aria-hidden"] == "true"
+
+
+# ------------------------------------------------------------------------------------ Predict
+
+
+@pytest.mark.parametrize(
+    ("answer", "written"),
+    [(2, "2"), (-0.0, "0"), (1048576, "1048576"), (1e-7, "1e-07"), (16.9188286, "16.918829")],
+)
+def test_numbers_are_written_as_people_write_them(answer, written):
+    assert still(Predict("?", answer, key=KEY)).details.b.get_text() == f"{written}."
+
+
+@pytest.mark.parametrize(
+    ("typed", "wrong", "mistake"),
+    [
+        ([0.0559, 0.944], [], None),  # 1 / 17.9 and 16.9 / 17.9
+        ([0.0180, 0.982], [0, 1], "you did not divide by √d_k"),
+        ([0.944, 0.0559], [0, 1], "Q and K are swapped."),
+        ([0.0559, 0.982], [1], "you did not divide by √d_k"),  # one field alone
+        ([0.018, 0.0559], [0, 1], None),  # two mistakes at once are neither
+        ([0.5, 0.5], [0, 1], None),
+    ],
+)
+def test_diagnosis(typed, wrong, mistake):
+    widget = MAKE["predict"]()
+    assert widget.diagnose(typed) == (wrong, mistake)
+    widget.typed = typed
+    assert widget.answered and widget.correct == (not wrong)
+
+
+@pytest.mark.parametrize(("answer", "reach"), [(0.0, 0.0015), (0.1, 0.0015), (2.0, 0.01)])
+def test_tolerance_is_half_a_percent_or_0_0015(answer, reach):
+    widget = Predict("?", answer, key=KEY)
+    assert widget.diagnose([answer + 0.99 * reach])[0] == []
+    assert widget.diagnose([answer + 1.01 * reach])[0] == [0]
+    assert Predict("?", 100, key=KEY).diagnose([99.5])[0] == []  # half a percent of the answer
+    assert Predict("?", 3, tolerance=0.25, key=KEY).diagnose([3.25])[0] == []
+
+
+def test_of_two_mistakes_alike_in_one_field_neither_is_named_there():
+    mistakes = {"you took one": [3.0, 1.0], "you took the other": [3.0, 2.0]}
+    widget = Predict("?", {"a": 1.0, "b": 2.0}, mistakes=mistakes, key=KEY)
+    assert widget.diagnose([3, 1]) == ([0, 1], "you took one")
+    assert widget.diagnose([3, 2]) == ([0], "you took the other")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"answer": math.nan}, "answer needs finite numbers; got"),
+        ({"answer": "chai"}, "answer needs numbers; got 'chai'"),
+        ({"answer": []}, "answer needs 1 to 6 numbers; got 0"),
+        ({"answer": {str(i): i for i in range(7)}}, "answer needs 1 to 6 numbers; got 7"),
+        ({"answer": [1, 2]}, "answer needs 2 labels, each its own; got None"),
+        ({"answer": [1, 2], "labels": ["a", "a"]}, "answer needs 2 labels"),
+        ({"answer": {"a": 1, " ": 2}}, "answer needs 2 labels"),
+        ({"mistakes": {"m": [1, 2]}}, "mistake 'm' needs 1 numbers; got 2"),
+        ({"mistakes": {"m": math.inf}}, "mistake 'm' needs finite numbers"),
+        ({"mistakes": {"m": 0.501}}, r"'m' gives \[0.501\], which cannot be told from the answer"),
+        ({"mistakes": {"m": 2, "k": 2.01}}, r"'k' gives \[2.01\], which cannot be told from m"),
+        ({"tolerance": -1}, "tolerance needs one or two numbers, not negative; got -1"),
+        ({"tolerance": (0, 0)}, "tolerance needs one or two numbers"),
+        (
+            {"key": "Chai Piyo"},
+            "key needs small letters, digits and single dashes; got 'Chai Piyo'",
+        ),
+        ({"key": "chai-"}, "key needs small letters"),
+        ({"key": "chai\n"}, "key needs small letters"),
+    ],
+)
+def test_predict_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Predict("?", **{"answer": 0.5, "key": KEY, **arguments})
+
+
+def test_predict_takes_arrays_and_refuses_what_it_does_not_know():
+    A = np.array([0.25, 0.75])
+    widget = Predict("?", A, labels=["a", "b"], mistakes={"m": A[::-1]}, key=KEY)
+    assert widget.answer == [0.25, 0.75] and widget.mistakes == {"m": [0.75, 0.25]}
+    with pytest.raises(TypeError, match="got colour"):
+        Predict("?", 1, key=KEY, colour="red")
+    with pytest.raises(ValueError, match="typed needs 2 numbers; got 1"):
+        widget.typed = [1]
+    assert not widget.answered and not widget.correct
+
+
+# --------------------------------------------------------------------------------------- Quiz
+
+
+def changed(path, value):
+    """The questions with one thing changed, or taken away."""
+    questions = copy.deepcopy(QUESTIONS)
+    *way, last = path
+    place = questions
+    for step in way:
+        place = place[step]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return questions
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ((0, "options", 1, "why"), None, "question 1, option 2 needs why; got"),
+        ((1, "options", 0, "why"), "", "question 2, option 1 needs why; got"),
+        ((1, "options", 0, "why"), "  ", "question 2, option 1 needs why; got"),
+        ((0, "options", 0, "right"), True, "question 1 needs exactly one right option; got 2"),
+        ((1, "options", 0, "right"), False, "question 2 needs exactly one right option; got 0"),
+        ((0, "options", 0), None, "question 1 needs at least two options; got 1"),
+        ((0, "options"), None, "question 1 needs options; got"),
+        ((1, "text"), None, "question 2 needs text; got"),
+        ((1, "hint"), "h", "question 2 takes options, text; got hint"),
+        ((1, "options", 1, "text"), "1", "question 2 has the same option twice"),
+    ],
+)
+def test_quiz_refuses(path, value, message):
+    with pytest.raises(ValueError, match=message):
+        Quiz(changed(path, value), key="q")
+
+
+def test_quiz_counts():
+    with pytest.raises(ValueError, match="at least one question"):
+        Quiz([], key="q")
+    with pytest.raises(ValueError, match="key needs small letters"):
+        Quiz(QUESTIONS, key="Q")
+    quiz = Quiz(QUESTIONS, key="q")
+    assert (quiz.answered, quiz.correct) == (0, 0)
+    quiz.chosen = [1, 2]
+    assert (quiz.answered, quiz.correct) == (2, 1)
+    for chosen in ([0], [0, 3], [-2, 0]):
+        with pytest.raises(ValueError, match="chosen needs an option, or -1, for each question"):
+            quiz.chosen = chosen
+
+
+def test_options_keep_their_order():
+    labels = [label.get_text() for label in still(MAKE["quiz"]()).select("label")]
+    assert labels == ["They answer", "They ask", "1", "d_k", "n"]
+
+
+# ----------------------------------------------------------------------------------- Progress
+
+
+@pytest.mark.parametrize(
+    ("chapters", "message"),
+    [
+        ({}, "chapters needs titles, each with keys"),
+        ({"One": {}}, "chapters needs titles, each with keys"),
+        ({"One": {"Key": 1}}, "key needs small letters"),
+        ({"One": {"k": 1}, "Two": {"k": 2}}, "each key belongs to one chapter; twice: k"),
+        ({"One": {"k": 0}}, "k needs a whole number of questions from 1; got 0"),
+        ({"One": {"k": True}}, "k needs a whole number of questions from 1; got True"),
+    ],
+)
+def test_progress_refuses(chapters, message):
+    with pytest.raises(ValueError, match=message):
+        Progress(chapters)
+
+
+def test_hostile_text_is_text_in_the_picture():
+    option = {"text": HOSTILE, "why": HOSTILE}
+    other = {"text": "2", "why": HOSTILE, "right": True}
+    for widget in (
+        Predict(
+            HOSTILE, {HOSTILE: 1, "b": 2}, key=KEY, unit=HOSTILE, explanation=HOSTILE,
+            mistakes={HOSTILE: [5, 6]},
+        ),
+        Quiz([{"text": HOSTILE, "options": [option, other]}], key="q"),
+        Progress({HOSTILE: {"q": 1}}),
+    ):  # fmt: skip
+        picture = still(widget)
+        assert picture.find(["img", "script"]) is None and HOSTILE in picture.get_text()
