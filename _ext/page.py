@@ -252,7 +252,7 @@ def digest_of(folder):
     """A digest of the names and contents of the sources under `folder`."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        if path.suffix in {".py", ".js", ".css", ".html"} and path.is_file():
+        if path.suffix in {".py", ".js", ".css", ".html", ".toml"} and path.is_file():
             digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
 

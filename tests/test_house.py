@@ -49,6 +49,9 @@ REQUIRED = [
     "The equations",
     "The code",
     "See it",
+    "Exercises",
+    "The bug of the chapter",
+    "Quiz",
     "Take-away",
     "Sources and next steps",
 ]

@@ -1,6 +1,8 @@
 """Quiz: single-choice questions where every option, right or wrong, has its explanation."""
 
+import tomllib
 from html import escape
+from pathlib import Path
 
 import traitlets
 
@@ -40,6 +42,21 @@ class Quiz(CourseWidget):
             raise ValueError("a quiz needs at least one question; got none")
         questions = [_question(question, i) for i, question in enumerate(questions, start=1)]
         super().__init__(questions=questions, key=check_key(key), **traits)
+
+    @classmethod
+    def for_chapter(cls, number):
+        """Return the quiz of a chapter, whose questions stand in `quizzes`.
+
+        Raises
+        ------
+        ValueError
+            If that chapter has no quiz.
+        """
+        path = Path(__file__).parent / "quizzes" / f"{number}.toml"
+        if not path.is_file():
+            raise ValueError(f"number needs a chapter that has a quiz; got {number!r}")
+        questions = tomllib.loads(path.read_text(encoding="utf-8"))["questions"]
+        return cls(questions, key=f"chapter-{number}-quiz")
 
     @traitlets.default("chosen")
     def _nothing_chosen(self):

@@ -259,7 +259,7 @@ def test_an_empty_row_is_said(open_painter):
     assert painter.verdicts[2] == (
         "Row cat is empty: it can attend to nothing, so its output is zeros."
     )
-    page.get_by_label("Nudge").select_option("3")
+    page.locator("[name=nudge]").select_option("3")
     assert agrees(page).nudge == 3
 
 
@@ -347,7 +347,7 @@ def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_painter, tokens,
     for name in ("none", "causal", "padding", "both", "window"):
         page.get_by_label("Start from").select_option(name)
         for nudge in (0, n - 1):
-            page.get_by_label("Nudge").select_option(str(nudge))
+            page.locator("[name=nudge]").select_option(str(nudge))
             drawn(page)
             places.append(page.evaluate(place))
     page.get_by_label("Real tokens").press("Home")
