@@ -1,0 +1,110 @@
+"""A widget with a kernel behind it: JupyterLab in the browser, its traits read in Python."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+from jupyter_client import BlockingKernelClient
+
+from tests.conftest import ROOT
+
+CHAPTER = "03-chai-piyo-by-hand.ipynb"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """Start JupyterLab on a copy of the chapter, with settings of its own; give its address."""
+    home = tmp_path_factory.mktemp("lab")
+    shutil.copy(ROOT / "chapters" / CHAPTER, home)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folders = {f"JUPYTER_{kind}_DIR": str(home / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}", "--allow-root"]
+        + ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
+        + ["--LabApp.news_url=", "--LabApp.check_for_updates_class="]
+        + [f"--ServerApp.root_dir={home}"],
+        env={**os.environ, **folders, "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    for _ in range(120):
+        try:
+            urllib.request.urlopen(f"{address}/api", timeout=1)
+            break
+        except OSError:
+            time.sleep(0.5)
+    yield address, home / "RUNTIME"
+    server.terminate()
+    server.wait(20)
+
+
+@pytest.fixture(scope="module")
+def notebook(lab, browser):
+    """The chapter, opened and run from top to bottom, and a line to its kernel."""
+    address, runtime = lab
+    page = browser.new_page(viewport={"width": 1300, "height": 1000})
+    page.goto(f"{address}/lab/tree/{CHAPTER}")
+    # jupyterlab-myst draws the opening box; without it the colons would stand there as text.
+    box = page.locator(".jp-MarkdownCell", has_text="You will be able to").first
+    box.locator("li").first.wait_for(timeout=60_000)
+    assert ":::" not in box.inner_text()
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
+    page.locator(".abh-hand fieldset:enabled").first.wait_for(timeout=60_000)
+    page.get_by_text("| Idle").wait_for(timeout=60_000)
+    client = BlockingKernelClient()
+    client.load_connection_file(str(next(runtime.glob("kernel-*.json"))))
+    client.start_channels()
+    yield page, client
+    client.stop_channels()
+    page.close()
+
+
+def ask(client, expression):
+    """The value of an expression in the notebook's kernel."""
+    reply = client.execute_interactive(
+        "", user_expressions={"x": expression}, timeout=20, output_hook=lambda _: None
+    )
+    return eval(reply["content"]["user_expressions"]["x"]["data"]["text/plain"])
+
+
+def eventually(found, expected):
+    for _ in range(100):
+        if found() == expected:
+            return
+        time.sleep(0.1)
+    assert found() == expected
+
+
+def test_arrow_keys_move_the_slider_and_the_trait(notebook):
+    page, client = notebook
+    slider = page.get_by_role("slider", name="Step").first
+    slider.scroll_into_view_if_needed()
+    for _ in range(3):
+        slider.press("ArrowRight")
+    eventually(lambda: ask(client, "calculator.step"), 3)
+    assert page.locator(".abh-hand [data-part=step_value]").first.inner_text() == "4"
+
+
+def test_a_typed_entry_reaches_the_numpy_arrays(notebook):
+    page, client = notebook
+    page.get_by_label("X, row 1, column 1").first.fill("2")
+    eventually(lambda: ask(client, "calculator.X[0][0]"), 2.0)
+    assert ask(client, "calculator.Q.tolist()") == [[3, 0], [0, 2]]
+    weight = ask(client, "round(float(calculator.weights[0, 1]), 6)")
+    assert page.locator("[data-cell=A_0_1]").first.inner_text() == f"{weight:.6f}"
+
+
+def test_a_trait_set_in_python_moves_the_page(notebook):
+    page, client = notebook
+    client.execute_interactive("calculator.step = 75", timeout=20, output_hook=lambda _: None)
+    shown = page.locator(".abh-hand [data-part=step_value]").first
+    eventually(shown.inner_text, "76")
