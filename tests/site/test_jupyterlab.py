@@ -25,11 +25,18 @@ def lab(tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     folders = {f"JUPYTER_{kind}_DIR": str(home / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    options = [
+        "--no-browser",
+        "--allow-root",
+        f"--port={port}",
+        f"--ServerApp.root_dir={home}",
+        "--ServerApp.disable_check_xsrf=True",
+        "--IdentityProvider.token=",
+        "--LabApp.news_url=",
+        "--LabApp.check_for_updates_class=",
+    ]
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}", "--allow-root"]
-        + ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
-        + ["--LabApp.news_url=", "--LabApp.check_for_updates_class="]
-        + [f"--ServerApp.root_dir={home}"],
+        [sys.executable, "-m", "jupyterlab", *options],
         env={**os.environ, **folders, "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
