@@ -1,14 +1,49 @@
-"""Attention, small enough to read. The mathematics of the course; NumPy is all it needs."""
+"""Attention, small enough to read: the mathematics of the course.
+
+NumPy is all it needs, but for the error function in GELU, which is SciPy's.
+"""
 
 from attnlib.attention import scaled_dot_product_attention, softmax
+from attnlib.blockwise import blockwise_attention
+from attnlib.layers import (
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    feed_forward,
+    gelu,
+    layer_norm,
+    relu,
+)
 from attnlib.masks import additive, blocked, causal_mask, padding_mask, window_mask
+from attnlib.multihead import MultiHeadAttention, merge_heads, split_heads
+from attnlib.positions import (
+    alibi_bias,
+    relative_position_bias,
+    rotary,
+    sinusoidal_positions,
+)
 
 __all__ = [
+    "DecoderLayer",
+    "Encoder",
+    "EncoderLayer",
+    "MultiHeadAttention",
     "additive",
+    "alibi_bias",
     "blocked",
+    "blockwise_attention",
     "causal_mask",
+    "feed_forward",
+    "gelu",
+    "layer_norm",
+    "merge_heads",
     "padding_mask",
+    "relative_position_bias",
+    "relu",
+    "rotary",
     "scaled_dot_product_attention",
+    "sinusoidal_positions",
     "softmax",
+    "split_heads",
     "window_mask",
 ]

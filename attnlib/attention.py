@@ -123,15 +123,18 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
            [1.888386, 0.111614]])
     """
     queries, keys, values = read_inputs(queries, keys, values)
-    dtype, n_k = queries.dtype, keys.shape[-2]
-    allowed, bias = read_mask(mask, causal, (*queries.shape[:-1], n_k))
+    dtype, n_q, n_k = queries.dtype, queries.shape[-2], keys.shape[-2]
+    if mask is not None:
+        mask = read_mask(mask, (*queries.shape[:-1], n_k))
+    allowed = np.tri(n_q, n_k, dtype=bool) if causal else np.True_  # query 0 sees key 0
     scale = read_scale(scale, d_k=queries.shape[-1])
 
     wide = np.result_type(dtype, np.float32)  # a score can pass float16's 65504
     queries, keys, values = (array.astype(wide, copy=False) for array in (queries, keys, values))
     # Scaling the queries gives the same scores as scaling S, with fewer products.
-    scores = (queries * scale) @ keys.mT + bias  # (..., n_q, n_k)
-    weights = softmax(np.where(allowed, scores, -np.inf))
+    scores = (queries * scale) @ keys.mT  # (..., n_q, n_k)
+    allowed = apply_mask(scores, mask, allowed)
+    weights = softmax(scores)
     output = weighted_sum(weights, values, allowed)  # (..., n_q, d_v)
     return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
 
@@ -151,7 +154,8 @@ def weighted_sum(weights, values, allowed):
         (np.inf, np.isposinf(values)),
         (-np.inf, np.isneginf(values)),
     ):
-        output += np.where(allowed @ found, special, 0)
+        sees = np.broadcast_to(allowed, weights.shape) @ found
+        output += np.where(sees, special, 0)
     return output
 
 
@@ -172,6 +176,26 @@ def as_floats(array, name):
             f"got {array.dtype}"
         )
     return array
+
+
+def read_dtype(dtype):
+    """Return `dtype` as float16, float32 or float64, and refuse all else."""
+    try:
+        dtype = np.dtype(dtype).type
+    except TypeError:
+        pass  # no dtype at all is answered below, in the same words as a wrong one
+    if dtype not in FLOATS:
+        raise TypeError(f"dtype must be float16, float32 or float64; got {dtype!r}")
+    return dtype
+
+
+def as_size(number, name, least=0):
+    """Return `number` if it can be a size: a whole number, `least` or more."""
+    if not isinstance(number, Integral) or isinstance(number, bool):
+        raise TypeError(f"{name} must be a whole number; got {number!r}")
+    if number < least:
+        raise ValueError(f"{name} must be {least} or more; got {number}")
+    return int(number)
 
 
 def read_inputs(queries, keys, values):
@@ -210,38 +234,45 @@ def read_inputs(queries, keys, values):
     return tuple(array.astype(dtype, copy=False) for array in (queries, keys, values))
 
 
-def read_mask(mask, causal, shape):
-    """Return what `mask` and `causal` say about scores of `shape` (..., n_q, n_k).
-
-    `allowed` is bool, at least (n_q, n_k): where a query may attend. `bias` is what is added
-    to the scores: 0, or the additive mask itself.
-    """
-    n_q, n_k = shape[-2:]
-    allowed = np.ones((n_q, n_k), dtype=bool)
-    if causal:
-        allowed = np.tri(n_q, n_k, dtype=bool)  # aligned top-left: query 0 sees key 0
-    if mask is None:
-        return allowed, 0.0
-    mask = as_array(mask, "mask")
+def read_mask(mask, shape, name="mask"):
+    """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k)."""
+    mask = as_array(mask, name)
     if mask.dtype != bool and mask.dtype.type not in FLOATS:
         raise TypeError(
-            "mask must be bool (True = may attend) or float (added to the scores); "
+            f"{name} must be bool (True = may attend) or float (added to the scores); "
             f"got {mask.dtype}"
         )
     try:
         np.broadcast_to(mask, shape)
     except ValueError:
         raise ValueError(
-            f"mask must broadcast to (..., n_q, n_k) = {shape}; got {mask.shape}"
+            f"{name} must broadcast to (..., n_q, n_k) = {shape}; got {mask.shape}"
         ) from None
-    if mask.dtype == bool:
-        return allowed & mask, 0.0
-    unusable = np.isnan(mask) | np.isposinf(mask)
-    if unusable.any():
-        raise ValueError(
-            f"mask must hold finite numbers, or -inf to block; got {mask[unusable][0]}"
-        )
-    return allowed & (mask > -np.inf), mask
+    if mask.dtype != bool:
+        unusable = np.isnan(mask) | np.isposinf(mask)
+        if unusable.any():
+            raise ValueError(
+                f"{name} must hold finite numbers, or -inf to block; got {mask[unusable][0]}"
+            )
+    return mask
+
+
+def apply_mask(scores, mask, allowed):
+    """Block scores, in place, and return where a query may attend.
+
+    `mask` is bool or float and broadcasts to `scores`; None leaves them alone. `allowed` is bool
+    and blocks on top of it.
+    """
+    if mask is not None and mask.dtype != bool:
+        # A finite number never blocks, not even one that scores of float32 cannot hold.
+        most = np.finfo(scores.dtype).max / 2
+        scores += np.clip(mask, -most, most)
+        mask = mask > -np.inf
+    if mask is not None:
+        allowed = allowed & mask
+    # Not by adding -inf: what is blocked may be NaN, which has to go.
+    np.copyto(scores, -np.inf, where=~allowed)
+    return allowed
 
 
 def read_scale(scale, d_k):

@@ -5,9 +5,9 @@ is 0. Masks combine with `&`. `additive` and `blocked` translate to the two othe
 a reader meets.
 """
 
-from numbers import Integral
-
 import numpy as np
+
+from attnlib.attention import as_array, as_size, read_dtype
 
 
 def causal_mask(n_q, n_k=None):
@@ -43,8 +43,8 @@ def causal_mask(n_q, n_k=None):
            [1, 1, 0],
            [1, 1, 1]])
     """
-    n_q = _size(n_q, "n_q")
-    n_k = n_q if n_k is None else _size(n_k, "n_k")
+    n_q = as_size(n_q, "n_q")
+    n_k = n_q if n_k is None else as_size(n_k, "n_k")
     return np.tri(n_q, n_k, dtype=bool)
 
 
@@ -83,8 +83,8 @@ def padding_mask(lengths, n_k):
     <BLANKLINE>
            [[1, 1, 1]]])
     """
-    n_k = _size(n_k, "n_k")
-    lengths = _as_array(lengths, "lengths")
+    n_k = as_size(n_k, "n_k")
+    lengths = as_array(lengths, "lengths")
     if lengths.ndim != 1:
         raise ValueError(f"lengths must be a vector (batch,); got shape {lengths.shape}")
     if lengths.size == 0:
@@ -131,9 +131,9 @@ def window_mask(n, width, *, causal=False):
            [0, 1, 1, 1],
            [0, 0, 1, 1]])
     """
-    positions = np.arange(_size(n, "n"))
+    positions = np.arange(as_size(n, "n"))
     distance = positions[:, None] - positions  # (n, n): i - j
-    near = np.abs(distance) <= _size(width, "width")
+    near = np.abs(distance) <= as_size(width, "width")
     return near & (distance >= 0) if causal else near
 
 
@@ -163,12 +163,7 @@ def additive(mask, dtype=np.float32):
     >>> additive([True, False])
     array([  0., -inf], dtype=float32)
     """
-    try:
-        dtype = np.dtype(dtype).type
-    except TypeError:
-        pass  # no dtype at all is answered below, in the same words as a wrong one
-    if dtype not in (np.float16, np.float32, np.float64):
-        raise TypeError(f"dtype must be float16, float32 or float64; got {dtype!r}")
+    dtype = read_dtype(dtype)
     return np.where(_as_bool(mask), dtype(0), dtype(-np.inf))
 
 
@@ -200,26 +195,9 @@ def blocked(mask):
     return ~_as_bool(mask)
 
 
-def _size(number, name):
-    """Return `number` if it can be a size: a whole number, 0 or more."""
-    if not isinstance(number, Integral) or isinstance(number, bool):
-        raise TypeError(f"{name} must be a whole number; got {number!r}")
-    if number < 0:
-        raise ValueError(f"{name} must be 0 or more; got {number}")
-    return int(number)
-
-
-def _as_array(array, name):
-    """Return `array` as a NumPy array; a list of rows counts if they have one length."""
-    try:
-        return np.asarray(array)
-    except ValueError:
-        raise ValueError(f"{name} must have rows of one length; got unequal rows") from None
-
-
 def _as_bool(mask):
     """Return `mask` as an array of bool, and refuse all else."""
-    mask = _as_array(mask, "mask")
+    mask = as_array(mask, "mask")
     if mask.dtype != bool:
         raise TypeError(f"mask must be bool (True = may attend); got {mask.dtype}")
     return mask
