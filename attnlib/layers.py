@@ -1,4 +1,4 @@
-"""What stands around attention in a Transformer: norm, feed-forward, residuals, and their stacks."""
+"""What stands around attention in a Transformer: norm, feed-forward, residuals, stacks."""
 
 import math
 from collections.abc import Callable
