@@ -17,6 +17,13 @@ from attnlib.check.basics import (
     softmax,
     weighted_average,
 )
+from attnlib.check.heads import (
+    merge_heads,
+    relative_bias,
+    sinusoidal_positions,
+    split_heads,
+)
+from attnlib.check.layers import cross_attention, layer_norm, online_softmax
 from attnlib.check.masking import causal_mask, leak_test, masked_softmax, padding_mask
 from attnlib.check.verdict import Verdict, judge
 
@@ -25,11 +32,18 @@ __all__ = [
     "attention",
     "attention_for_one_query",
     "causal_mask",
+    "cross_attention",
     "judge",
+    "layer_norm",
     "leak_test",
     "masked_softmax",
+    "merge_heads",
+    "online_softmax",
     "padding_mask",
+    "relative_bias",
     "scaled_scores",
+    "sinusoidal_positions",
     "softmax",
+    "split_heads",
     "weighted_average",
 ]
