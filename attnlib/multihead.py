@@ -273,7 +273,10 @@ class MultiHeadAttention:
 
 def project(x, w, b):
     """Return x @ w + b, without b where there is none."""
-    return x @ w if b is None else x @ w + b
+    y = x @ w
+    if b is not None:
+        y += b  # in place: a second array of this size takes longer than the sum
+    return y
 
 
 def read_tokens(x, name, width):
