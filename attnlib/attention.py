@@ -119,8 +119,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
     """
     queries, keys, values = read_inputs(queries, keys, values)
     dtype, n_k = queries.dtype, keys.shape[-2]
-    if mask is not None:
-        mask = read_mask(mask, (*queries.shape[:-1], n_k))
+    mask = read_mask(mask, (*queries.shape[:-1], n_k))
     scale = read_scale(scale, d_k=queries.shape[-1])
 
     wide = np.result_type(dtype, np.float32)  # a score can pass float16's 65504
@@ -157,10 +156,7 @@ def weighted_sum(weights, values, mask=None, causal=False, first=0):
         return output
     # 0 * NaN is NaN: leave out what is not finite, then give it back to those who may see it.
     output = weights @ np.where(np.isfinite(values), values, 0)
-    allowed = np.tri(*weights.shape[-2:], first, dtype=bool) if causal else True
-    if mask is not None:
-        allowed = allowed & (mask if mask.dtype == bool else mask > -np.inf)
-    allowed = np.broadcast_to(allowed, weights.shape)
+    allowed = may_attend(weights.shape, mask, causal, first)
     for special, found in (
         (np.nan, np.isnan(values)),
         (np.inf, np.isposinf(values)),
@@ -246,7 +242,12 @@ def read_inputs(queries, keys, values):
 
 
 def read_mask(mask, shape, name="mask"):
-    """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k)."""
+    """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k).
+
+    None stays None: nothing is blocked.
+    """
+    if mask is None:
+        return None
     mask = as_array(mask, name)
     if mask.dtype != bool and mask.dtype.type not in FLOATS:
         raise TypeError(
@@ -266,6 +267,17 @@ def read_mask(mask, shape, name="mask"):
                 f"{name} must hold finite numbers, or -inf to block; got {mask[unusable][0]}"
             )
     return mask
+
+
+def may_attend(shape, mask=None, causal=False, first=0):
+    """Return where a query may attend, as bool of `shape` (..., n_q, n_k).
+
+    `mask`, `causal` and `first` are those of `block_scores`.
+    """
+    allowed = np.tri(*shape[-2:], first, dtype=bool) if causal else np.True_
+    if mask is not None:
+        allowed = allowed & (mask if mask.dtype == bool else mask > -np.inf)
+    return np.broadcast_to(allowed, shape)
 
 
 def block_scores(scores, mask=None, causal=False, first=0):

@@ -63,8 +63,9 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     *leading, n_q, d_k = queries.shape
     n_k, d_v = values.shape[-2:]
     dtype, wide = queries.dtype, np.result_type(queries, np.float32)
+    mask = read_mask(mask, (*leading, n_q, n_k))
     if mask is not None:
-        mask = np.broadcast_to(read_mask(mask, (*leading, n_q, n_k)), (*leading, n_q, n_k))
+        mask = np.broadcast_to(mask, (*leading, n_q, n_k))
     scale = read_scale(scale, d_k)
     block = min(as_size(block, "block", least=1), n_q)
     keys = np.broadcast_to(keys, (*leading, n_k, d_k))

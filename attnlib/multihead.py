@@ -258,10 +258,9 @@ class MultiHeadAttention:
                 f"the leading axes of x and memory must broadcast; got {x.shape} and {memory.shape}"
             ) from None
         n_q, n_k = x.shape[-2], memory.shape[-2]
-        if mask is not None:
-            mask = read_mask(mask, (*leading, n_q, n_k))
-            if mask.ndim > 2:  # (batch, n_q, n_k) would line up batch with the heads
-                mask = mask[..., None, :, :]
+        mask = read_mask(mask, (*leading, n_q, n_k))
+        if mask is not None and mask.ndim > 2:
+            mask = mask[..., None, :, :]  # or the batch would line up with the heads
         if score_bias is None:
             return mask
         score_bias = as_floats(score_bias, "score_bias")
