@@ -67,12 +67,12 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     if mask is not None:
         mask = np.broadcast_to(mask, (*leading, n_q, n_k))
     scale = read_scale(scale, d_k)
-    block = min(as_size(block, "block", least=1), n_q)
+    block = as_size(block, "block", least=1)
     keys = np.broadcast_to(keys, (*leading, n_k, d_k))
     values = np.broadcast_to(values, (*leading, n_k, d_v))
 
     output = np.empty((*leading, n_q, d_v), dtype)
-    buffer, ones = np.empty((block, n_k), wide), np.ones(n_k, wide)
+    buffer, ones = np.empty(min(block, n_q) * n_k, wide), np.ones(n_k, wide)
     for head in np.ndindex(*leading):
         head_keys = keys[head].astype(wide, copy=False)
         head_values = values[head].astype(wide, copy=False)
@@ -80,7 +80,9 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
             rows = slice(first, min(first + block, n_q))
             seen = min(rows.stop, n_k) if causal else n_k
             scaled = queries[head][rows].astype(wide, copy=False) * scale  # (rows, d_k)
-            scores = np.matmul(scaled, head_keys[:seen].T, out=buffer[: len(scaled), :seen])
+            # Without gaps between its rows, or the product would go through a copy.
+            scores = buffer[: len(scaled) * seen].reshape(len(scaled), seen)  # (rows, n_k)
+            np.matmul(scaled, head_keys[:seen].T, out=scores)
             block_mask = None if mask is None else mask[head][rows, :seen]
             block_scores(scores, block_mask, causal, first)
             scores -= scores.max(-1, keepdims=True, initial=np.finfo(wide).min)
