@@ -139,6 +139,7 @@ def test_several_texts():
     np.testing.assert_array_equal(viewer.weights, river[0, 2])
     assert viewer.mask.tolist() == [[True, True, False]] * 3
     assert viewer.sentence == "Head 3 of layer 1: 'sat' attends to nothing"  # the last one it has
+    assert still(viewer).select_one("[name=row] [selected]")["value"] == "2"
     options = still(viewer).select("[name=text] option")
     assert [option.get_text() for option in options] == ["money", "river"]
     assert repr(viewer) == (
