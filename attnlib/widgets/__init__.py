@@ -1,6 +1,7 @@
 """The instruments of the course: ipywidgets that also live in a page without a kernel."""
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
+from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.mask_painter import MaskPainter
@@ -11,6 +12,7 @@ from attnlib.widgets.scaling_explorer import ScalingExplorer
 
 __all__ = [
     "AttentionExplorer",
+    "CostCalculator",
     "HandCalculator",
     "HeadsViewer",
     "MaskPainter",
