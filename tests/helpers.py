@@ -38,7 +38,7 @@ def stirred(module):
     with torch.no_grad():
         for parameter in module.parameters():
             noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-            parameter += 0.2 * noise
+            parameter += 0.1 * noise
     return module.eval()
 
 
