@@ -9,23 +9,24 @@ import traitlets
 from attnlib.palette import cell_ink
 from attnlib.widgets.base import CourseWidget, esm
 from attnlib.widgets.scaling_explorer import entropy
-from attnlib.widgets.still import LEFT, SIZE, TOP, WIDTH, called, element, options, weight_table
+from attnlib.widgets.still import called, element, options, weight_table
 
 MAX_TOKENS = 64
 SLACK = 1e-3  # by which a row may miss 1, or 0: half precision rounds
 STEPS = 65535  # a weight travels as a whole number of these: 16 bits
-LINES = {"row": "of the picked token", "all": "of all tokens"}
+LINES = {"row": "of this token", "all": "of all tokens"}
 
 # Two sheets of one height, their rows on one line; heads_viewer.js draws on the same ones.
-HEIGHT = TOP + SIZE + 8
+HEIGHT, TOP, SIZE = 334, 64, 262
+WIDTH, LEFT = 360, 74
 LINES_WIDTH, QUERIES, FROM, TO, KEYS, NUMBERS = 330, 84, 92, 212, 220, 328
 
 _SHADES = {"small": 8, "large": 50, "lines": 20}  # how many steps of opacity each drawing has
 _SUMMARY = {
-    "previous": "on the token before",
-    "itself": "on itself",
-    "next": "on the token after",
-    "first": "on the first token",
+    "previous": "weight on the token before",
+    "itself": "weight on itself",
+    "next": "weight on the token after",
+    "first": "weight on the first token",
     "entropy": "entropy, in nats",
 }
 
@@ -232,7 +233,7 @@ class HeadsViewer(CourseWidget):
         )
         said, weight = self._said
         weight = weight and " (" + element("b", weight, class_="number") + ")"
-        place = "layers in rows, heads in columns" if n_layers > 1 else f"{n_heads} in a row"
+        note = "All heads: layers in rows, heads in columns" if n_layers > 1 else "All heads"
         sheets = (
             ("heat", WIDTH, heat_marks(tokens, weights, allowed, row), "Heatmap"),
             ("links", LINES_WIDTH, line_marks(tokens, weights, allowed, row, self.lines), "Lines"),
@@ -251,12 +252,13 @@ class HeadsViewer(CourseWidget):
         table = weight_table(tokens, weights, allowed)
         return f"""
 {element("p", escape(self._title), class_="title") if self._title else ""}
-<div class="pick">
-<div class="all"><p class="note">All heads: {place}</p>
+<div class="pick" style="--heads: {n_heads}">
+<div class="all"><p class="note">{note}</p>
 <div class="scroll">{self._grid()}</div></div>
 <div class="controls">{controls}</div></div>
 <p class="said" role="status" data-part="said">{escape(said)}{weight}</p>
-<ul class="summary" aria-label="Means over the tokens of the picked head">{numbers}</ul>
+<div><p class="note">The means of this head over all tokens</p>
+<ul class="summary">{numbers}</ul></div>
 <div class="sheets">{drawings}</div>
 <p class="cell" data-part="cell">Tap a row to pick its token.</p>
 <p class="buttons"><button type="button" name="copy">Copy as NumPy</button>
@@ -276,7 +278,7 @@ class HeadsViewer(CourseWidget):
             for j, weights in enumerate(layer):
                 picked = (i, j) == (self.layer, self.head)
                 place = f"layer {i + 1}, " if n_layers > 1 else ""
-                paths = "".join(map(_mark, shades(weights, _SHADES["small"])))
+                paths = "".join(map(_mark, small_marks(weights, self.mask)))
                 button = element(
                     "button",
                     element("svg", paths, viewBox=f"-.5 0 {n} {n}", aria_hidden="true"),
@@ -294,7 +296,6 @@ class HeadsViewer(CourseWidget):
             aria_label="All heads",
             data_part="grid",
             data_text=self.text,
-            style=f"--heads: {n_heads}",
         )
 
 
@@ -302,24 +303,31 @@ class HeadsViewer(CourseWidget):
 
 
 def shades(weights, n_steps):
-    """A heatmap in units of a cell: one path for each step of opacity, cells of a column joined.
+    """A heatmap in units of a cell: a path for each step of opacity, cells of a column joined.
 
     Each path runs down the middles of the columns, so its stroke is as wide as a cell.
     """
-    steps = np.floor(weights * n_steps + 0.5).astype(int)
+    paths = _runs(np.floor(weights * n_steps + 0.5).astype(int))
+    # Nothing is drawn for 0.
+    return [("path", {"d": d, "opacity": step / n_steps}, "") for step, d in paths if step]
+
+
+def _runs(steps):
+    """For each number in a matrix, in order: the number, and a path down all cells that hold it."""
     paths = {}
     for j, column in enumerate(steps.T.tolist()):
         start = 0
         for i in range(1, len(column) + 1):
             if i == len(column) or column[i] != column[start]:
-                run = f"M{j} {start}v{i - start}"
-                paths[column[start]] = paths.get(column[start], "") + run
+                paths[column[start]] = paths.get(column[start], "") + f"M{j} {start}v{i - start}"
                 start = i
-    return [
-        ("path", {"d": paths[step], "opacity": step / n_steps}, "")
-        for step in sorted(paths)
-        if step  # nothing is drawn for 0
-    ]
+    return sorted(paths.items())
+
+
+def small_marks(weights, allowed):
+    """A head in the grid: its heatmap, and stripes on the cells that are blocked."""
+    stripes = [("path", {"d": d, "class": "blocked"}, "") for may, d in _runs(allowed) if not may]
+    return shades(weights, _SHADES["small"]) + stripes
 
 
 def heat_marks(tokens, weights, allowed, row):
@@ -343,7 +351,7 @@ def heat_marks(tokens, weights, allowed, row):
         if side >= 10 or i == row:
             marks.append(_label(tokens[i], LEFT - 8, y + 4, "query", end=True, bold=i == row))
         if side >= 10:
-            turned = f"translate({_short(LEFT + (i + 0.5) * side + 3)} {TOP - 7}) rotate(-50)"
+            turned = f"translate({_short(LEFT + (i + 0.5) * side + 3)} {TOP - 7}) rotate(-60)"
             marks.append(("text", {"transform": turned, "fill": "var(--key)"}, _cut(tokens[i])))
         if side >= 27:
             marks += [
@@ -352,7 +360,8 @@ def heat_marks(tokens, weights, allowed, row):
                 if allowed[i, j]
             ]
     frame = {"x": LEFT, "y": TOP + row * side, "width": SIZE, "height": side, "class": "frame"}
-    return [*marks, ("rect", frame, "")]
+    edge = {"x": LEFT, "y": TOP, "width": SIZE, "height": SIZE, "class": "edge"}
+    return [*marks, ("rect", edge, ""), ("rect", frame, "")]
 
 
 def line_marks(tokens, weights, allowed, row, lines):
