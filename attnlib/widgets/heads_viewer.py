@@ -234,9 +234,11 @@ class HeadsViewer(CourseWidget):
         said, weight = self._said
         weight = weight and " (" + element("b", weight, class_="number") + ")"
         note = "All heads: layers in rows, heads in columns" if n_layers > 1 else "All heads"
+        heat = heat_marks(tokens, weights, allowed, row)
+        links = line_marks(tokens, weights, allowed, row, self.lines)
         sheets = (
-            ("heat", WIDTH, heat_marks(tokens, weights, allowed, row), "Heatmap"),
-            ("links", LINES_WIDTH, line_marks(tokens, weights, allowed, row, self.lines), "Lines"),
+            ("heat", WIDTH, heat, "Heatmap of the picked head's weights"),
+            ("links", LINES_WIDTH, links, "The same weights as lines between the tokens"),
         )
         drawings = "".join(
             element(
@@ -245,9 +247,9 @@ class HeadsViewer(CourseWidget):
                 data_part=part,
                 viewBox=f"0 0 {width} {HEIGHT}",
                 role="img",
-                aria_label=f"{kind} of the picked head; the table below holds the numbers",
+                aria_label=f"{name}; the table below holds the numbers",
             )
-            for part, width, marks, kind in sheets
+            for part, width, marks, name in sheets
         )
         table = weight_table(tokens, weights, allowed)
         return f"""
@@ -274,7 +276,7 @@ class HeadsViewer(CourseWidget):
         heads = "".join(element("th", i + 1, scope="col") for i in range(n_heads))
         rows = [element("tr", f"<td></td>{heads}")]
         for i, layer in enumerate(drawn):
-            cells = element("th", i + 1 if n_layers > 1 else "", scope="row")
+            cells = element("th", i + 1, scope="row") if n_layers > 1 else element("td")
             for j, weights in enumerate(layer):
                 picked = (i, j) == (self.layer, self.head)
                 place = f"layer {i + 1}, " if n_layers > 1 else ""
