@@ -22,7 +22,7 @@ CAT = ["The", "cat", "sat"]
 HAND = np.array(
     [
         [[0.5, 0.25, 0.25], [1, 0, 0], [0.2, 0.2, 0.6]],
-        [[0, 1, 0], [0, 0, 1], [0, 0, 0]],
+        [[0, 1, 0], [0.5, 0, 0.5], [0, 0, 0]],
     ]
 )
 
@@ -52,7 +52,10 @@ def test_numbers_done_by_hand():
     assert viewer.sentence == "Head 1: 'cat' attends most to 'The' (1.00)"
     viewer.head, viewer.row = 1, 2  # the empty row counts in no mean
     assert viewer.sentence == "Head 2: 'sat' attends to nothing"
-    assert viewer.summary == {"previous": 0, "itself": 0, "next": 1, "first": 0, "entropy": 0}
+    assert viewer.summary == pytest.approx(
+        {"previous": 0.5, "itself": 0, "next": 0.75, "first": 0.25, "entropy": np.log(2) / 2},
+        abs=2e-5,
+    )
 
 
 def test_one_token_has_no_neighbours_and_an_empty_text_no_means():
@@ -69,7 +72,13 @@ def test_one_token_has_no_neighbours_and_an_empty_text_no_means():
     assert "–" in still(HeadsViewer(["it"], [[[1.0]]])).select_one(".summary").get_text()
 
 
-def test_a_tie_goes_up_on_the_page_and_equal_tokens_are_numbered():
+def test_a_tie_goes_up_as_in_the_browser():
+    viewer = HeadsViewer(list("abcdefgh"), [np.eye(8)])
+    assert viewer.summary["first"] == 1 / 8
+    assert still(viewer).select_one("[data-part=first]").get_text() == "0.13"
+
+
+def test_equal_tokens_are_numbered():
     viewer = HeadsViewer(["the"] * 8, np.full((3, 1, 8, 8), 1 / 8), layer=2, row=4)
     assert viewer.sentence == "Head 1 of layer 3: 'the (5)' attends most to 'the (1)' (0.13)"
     assert viewer.summary["entropy"] == pytest.approx(np.log(8), abs=1e-4)
@@ -130,6 +139,7 @@ def test_several_texts():
     np.testing.assert_array_equal(viewer.weights, river[0, 2])
     assert viewer.mask.tolist() == [[True, True, False]] * 3
     assert viewer.sentence == "Head 3 of layer 1: 'sat' attends to nothing"  # the last one it has
+    assert still(viewer).select_one("[name=row] [selected]")["value"] == "2"
     options = still(viewer).select("[name=text] option")
     assert [option.get_text() for option in options] == ["money", "river"]
     assert repr(viewer) == (

@@ -216,11 +216,12 @@ class HeadsViewer(CourseWidget):
             "row": ("Token", [(i, f"{i + 1}: {token}") for i, token in enumerate(tokens)]),
             "lines": ("Lines", LINES.items()),
         }
+        state = {name: getattr(self, name) for name in selects} | {"row": row}
         controls = "".join(
             element(
                 "label",
                 f"<span>{choice[0]}</span>"
-                + element("select", options(choice[1], getattr(self, name)), name=name),
+                + element("select", options(choice[1], state[name]), name=name),
                 class_="wide" if name == "text" else False,
             )
             for name, choice in selects.items()

@@ -332,6 +332,12 @@ def test_with_the_mouse(open_viewer):
     assert len(rows) == 4 and rows[1].count("masked") == 2
 
 
+def test_a_tie_goes_up(open_viewer):
+    viewer = HeadsViewer(list("abcdefgh"), [np.eye(8)])
+    page = open_viewer(viewer)
+    assert agrees(page, viewer) and page.locator("[data-part=first]").inner_text() == "0.13"
+
+
 def test_the_grid_follows_the_text(open_viewer):
     page, viewer = open_viewer(), model_of()
     page.get_by_label("Text").select_option("short")
