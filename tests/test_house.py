@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "bridge": {"numpy", "torch"} | MATHEMATICS,
     "pretrained": {"numpy"} | MATHEMATICS,
     "plots": {"numpy", "matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
-    "check": {"numpy"} | MATHEMATICS,
+    "check": {"numpy", "check"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"} | MATHEMATICS,
 }
 
@@ -130,6 +130,13 @@ def test_import_attnlib_loads_the_mathematics_alone():
     code = f"import attnlib, sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_every_folder_of_attnlib_is_installed():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "attnlib").rglob("*.py")}
+    listed = settings["setuptools"]["packages"]
+    assert sorted(listed) == sorted(".".join(folder.parts) for folder in folders)
 
 
 # Chapters
