@@ -310,9 +310,7 @@ def test_heatmap_of_any_numbers_is_stronger_where_they_are_larger():
 
 
 def test_heatmap_keeps_to_the_scale_it_is_given():
-    ax = plots.heatmap(
-        [[0.0, 1.0, 9.0]], low=-1, high=3, names=("position", "dimension"), title="T"
-    )
+    ax = plots.heatmap([[0.0, 1.0, 9.0]], low=-1, high=3, names=("place", "hand"), title="T")
     np.testing.assert_allclose(covered(ax), [[4, 8, 16]])
     assert (ax.get_ylabel(), ax.get_xlabel(), ax.get_title()) == ("place", "hand", "T")
 
@@ -521,7 +519,12 @@ def test_matrix_refuses_a_highlight_outside(item):
             ValueError,
             "values must be a matrix (n_rows, n_columns), not empty; got shape (2,)",
         ),
-        ([[1, 2]], {}, TypeError, "values must hold floats; got int64"),
+        (
+            [[1, 2]],
+            {},
+            TypeError,
+            "values must hold floats (float16, float32 or float64, so 1.0 and not 1); got int64",
+        ),
         ([[1.0, np.nan]], {}, ValueError, "values must be finite; got inf or nan"),
         ([[1.0]], {"low": 2}, ValueError, "low must not lie above high; got 2.0 and 1.0"),
         ([[1.0]], {"rows": "ab"}, ValueError, "rows must hold one label per row, 1; got 2"),
