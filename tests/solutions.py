@@ -34,7 +34,58 @@ ARGUMENTS = {
     "padding_mask": "lengths, n_k",
     "masked_softmax": "S, mask",
     "leak_test": "attention",
+    "split_heads": "x, n_heads",
+    "merge_heads": "heads",
+    "sinusoidal_positions": "n, d_model",
+    "relative_bias": "S, table",
+    "layer_norm": "x, gamma, beta",
+    "cross_attention": "X, M, W_Q, W_K, W_V",
+    "online_softmax": "s, V, block",
 }
+
+# Right cells of several lines; many a wrong one differs from them in one place.
+WAVES = """
+    i = np.arange(d_model // 2)
+    angles = np.arange(n)[:, None] / 10000 ** (2 * i / d_model)
+    PE = np.zeros((n, d_model))
+    PE[:, 0::2] = np.sin(angles)
+    PE[:, 1::2] = np.cos(angles)
+    return PE"""
+BIAS = """
+    n_q, n_k = S.shape
+    m = len(table) // 2
+    offset = np.arange(n_k) - np.arange(n_q)[:, None]
+    return S + table[np.clip(offset, -m, m) + m]"""
+NORM = """
+    mean = x.mean(axis=1, keepdims=True)
+    variance = x.var(axis=1, keepdims=True)
+    xhat = (x - mean) / np.sqrt(variance + 1e-5)
+    return gamma * xhat + beta"""
+CROSS = """
+    Q, K, V = X @ W_Q, M @ W_K, M @ W_V
+    S = Q @ K.T / math.sqrt(K.shape[1])
+    A = row_softmax(S)
+    return A @ V"""
+ONLINE = """
+    largest, total, z = -np.inf, 0, np.zeros_like(V[0])
+    for i in range(0, len(s), block):
+        scores, values = s[i:i + block], V[i:i + block]
+        new = max(largest, scores.max())
+        powers = np.exp(scores - new)
+        shrink = np.exp(largest - new)
+        total = total * shrink + powers.sum()
+        z = z * shrink + powers @ values
+        largest = new
+    return z / total"""
+
+
+def but(cell, *slips):
+    """Return a cell in which, for each pair, the first text gave way to the second."""
+    for meant, written in slips:
+        assert meant in cell, meant
+        cell = cell.replace(meant, written)
+    return cell
+
 
 # For each checker: (part of the message that must come, what the learner wrote).
 WRONG = {
@@ -474,6 +525,499 @@ WRONG = {
         ),
         ("when given an attention function", "moved_rows(attention, 5)"),
     ],
+    "split_heads": [
+        ("reshaped straight to (n_heads, n, d)", "x.reshape(n_heads, len(x), -1)"),
+        (
+            "reshaped straight to (n_heads, n, d)",
+            "x.reshape(n_heads, x.shape[0], x.shape[1] // n_heads)",
+        ),
+        ("tokens still stand before the heads", "x.reshape(len(x), n_heads, -1)"),
+        (
+            "tokens still stand before the heads",
+            "np.array([[row[h * len(row) // n_heads:(h + 1) * len(row) // n_heads] for h in range(n_heads)] for row in x])",
+        ),
+        ("swapped the last two axes", "np.swapaxes(x.reshape(len(x), n_heads, -1), -1, -2)"),
+        (".T turns all three axes round", "x.reshape(len(x), n_heads, -1).T"),
+        ("Each head is transposed", "x.T.reshape(n_heads, -1, len(x))"),
+        ("like cards", "np.array([x[:, h::n_heads] for h in range(n_heads)])"),
+        (
+            "n_heads and d are exchanged",
+            "x.reshape(len(x), x.shape[1] // n_heads, n_heads).transpose(1, 0, 2)",
+        ),
+        ("You cut the rows", "np.array(np.split(x, n_heads))"),
+        ("Each head has all the columns", "np.repeat(x[None], n_heads, axis=0)"),
+        (
+            "not as wide as x",
+            "    n, d = x.shape\n    return x.reshape(n, n_heads, d).swapaxes(0, 1)",
+        ),
+        ("not as wide as x", "    n, d = x.shape\n    return x.reshape(n_heads, n, d)"),
+        (
+            "Divide with //. (solution raised TypeError when given x (5, 21) and n_heads = 3.)",
+            "    d = x.shape[1] / n_heads\n    return x.reshape(len(x), n_heads, d).swapaxes(0, 1)",
+        ),
+        ("got list. Wrap it in np.array", "np.split(x, n_heads, axis=1)"),
+        (
+            "Expected heads of shape (3, 5, 7), (n_heads, n, d); got (5, 21) for x (5, 21) and n_heads = 3",
+            "x",
+        ),
+        (
+            "For numbers that name their place (213: row 2, column 13): the largest difference is 7",
+            "np.array(np.split(x, n_heads, axis=1))[[1, 0, 2]]",
+        ),
+        (
+            "ValueError: cannot reshape array of size 45 into shape (3,3,7) when given x (3, 15)",
+            "x.reshape(len(x), n_heads, 7).swapaxes(0, 1)",
+        ),
+        (
+            "cannot reshape array of size 154 into shape (7,3,newaxis) when given x (7, 22) and n_heads = 2",
+            "x.reshape(len(x), 3, -1).swapaxes(0, 1)",
+        ),
+        (
+            "changes its input x in place",
+            "    heads = np.array(np.split(x, n_heads, axis=1))\n    x *= 0\n    return heads",
+        ),
+        ("ValueError", "x.reshape(n_heads, -1, len(x) + 1)"),
+    ],
+    "merge_heads": [
+        ("reshaped without swapping axes", "heads.reshape(heads.shape[1], -1)"),
+        (
+            "reshaped without swapping axes",
+            "    n_heads, n, d = heads.shape\n    return heads.reshape(n, n_heads * d)",
+        ),
+        (
+            "swapped the last two axes",
+            "    n_heads, n, d = heads.shape\n    return heads.transpose(0, 2, 1).reshape(n, n_heads * d)",
+        ),
+        (".T turns all three axes round", "heads.T.reshape(heads.shape[1], -1)"),
+        (
+            "one column of each head in turn",
+            "np.stack(list(heads), axis=-1).reshape(heads.shape[1], -1)",
+        ),
+        (
+            "one column of each head in turn",
+            "np.array([[head[i, c] for c in range(heads.shape[2]) for head in heads] for i in range(heads.shape[1])])",
+        ),
+        ("added the heads up", "sum(heads)"),
+        ("mean of the heads", "heads.mean(axis=0)"),
+        ("one below the other", "np.concatenate(heads)"),
+        ("one below the other", "np.vstack(heads)"),
+        ("Each of your rows is a head", "np.array([head.ravel() for head in heads])"),
+        ("one step is left", "np.stack(heads, axis=1)"),
+        ("Your result is transposed", "np.concatenate(heads.swapaxes(1, 2))"),
+        ("Expected merged heads of shape (5, 21), a row per token", "heads"),
+        ("got (1, 5, 21)", "np.concatenate(heads, axis=1)[None]"),
+        ("got list", "np.concatenate(heads, axis=1).tolist()"),
+        ("each entry of your merged heads is 2 times", "np.hstack(heads) + np.hstack(heads)"),
+        ("the largest difference is 14, in row 0, column 0", "np.hstack(heads[::-1])"),
+        (
+            "shape (3, 15), a row per token, with the numbers of all heads; got (5, 9)",
+            "heads.swapaxes(0, 1).reshape(5, -1)",
+        ),
+        (
+            "IndexError: index 2 is out of bounds for axis 0 with size 2 when given heads (2, 7, 11).",
+            "np.hstack([heads[0], heads[1], heads[2]])",
+        ),
+        ("AxisError", "np.concatenate(heads, axis=2)"),
+        ("ValueError", "heads.swapaxes(0, 1).reshape(len(heads), heads.shape[1])"),
+    ],
+    "sinusoidal_positions": [
+        ("exchanged", but(WAVES, ("0::2", "new"), ("1::2", "0::2"), ("new", "1::2"))),
+        (
+            "exchanged",
+            but(WAVES, ("np.sin", "new"), ("np.cos", "np.sin"), ("new", "np.cos")),
+        ),
+        (
+            "All sines stand before all cosines",
+            but(WAVES, ("0::2", ":d_model // 2"), ("1::2", "d_model // 2:")),
+        ),
+        ("All your columns are sines", but(WAVES, ("cos", "sin"))),
+        ("All your columns are cosines", but(WAVES, ("sin", "cos"))),
+        ("Your exponent is i / d_model", but(WAVES, ("2 * i", "i"))),
+        (
+            "You put the column into 2i",
+            """
+    PE = np.zeros((n, d_model))
+    for p in range(n):
+        for j in range(d_model):
+            angle = p / 10000 ** (2 * j / d_model)
+            PE[p, j] = math.sin(angle) if j % 2 == 0 else math.cos(angle)
+    return PE""",
+        ),
+        (
+            "a wavelength of its own",
+            """
+    j = np.arange(d_model)
+    angles = np.arange(n)[:, None] / 10000 ** (j / d_model)
+    return np.where(j % 2, np.cos(angles), np.sin(angles))""",
+        ),
+        (
+            "d_model / 2 - 1, as some libraries do",
+            but(WAVES, ("2 * i / d_model", "i / np.maximum(d_model / 2 - 1, 1e-9)")),
+        ),
+        ("every exponent is 0", but(WAVES, ("2 * i /", "2 * i //"))),
+        ("not 10,000", but(WAVES, ("10000", "1000"))),
+        ("not 10,000", but(WAVES, ("10000", "100000"))),
+        ("count from 1", but(WAVES, ("np.arange(n)", "np.arange(1, n + 1)"))),
+        ("You multiplied the position", but(WAVES, ("None] /", "None] *"))),
+        ("You multiplied the position", but(WAVES, ("(2 * i", "(-2 * i"))),
+        (
+            "np.sin takes radians",
+            but(
+                WAVES,
+                ("sin(angles)", "sin(np.deg2rad(angles))"),
+                ("cos(angles)", "cos(np.deg2rad(angles))"),
+            ),
+        ),
+        (
+            "np.sin takes radians",
+            but(WAVES, ("(angles)", "(angles * 180 / np.pi)")),
+        ),
+        ("These are the angles", but(WAVES, ("np.sin", ""), ("np.cos", ""))),
+        ("Your result is transposed", but(WAVES, ("return PE", "return PE.T"))),
+        (
+            "Expected positions of shape (7, 22), a row per position, a column per dimension; got (7, 11) for n = 7 and d_model = 22",
+            but(WAVES, ("return PE", "return PE[:, 0::2]")),
+        ),
+        (
+            "For n = 11, d_model = 6: the largest difference is",
+            but(WAVES, ("/ d_model)", "/ 22)")),
+        ),
+        (
+            "each entry of your positions is 1.414 times",
+            but(WAVES, ("return PE", "return math.sqrt(2) * PE")),
+        ),
+        ("Digits get lost", but(WAVES, ("return PE", "return PE.astype(np.float32)"))),
+        ("got list", but(WAVES, ("return PE", "return list(PE)"))),
+        ("ValueError", but(WAVES, ("d_model // 2)", "d_model)"))),
+    ],
+    "relative_bias": [
+        (
+            "Your offsets are i - j",
+            but(
+                BIAS,
+                (
+                    "np.arange(n_k) - np.arange(n_q)[:, None]",
+                    "np.arange(n_q)[:, None] - np.arange(n_k)",
+                ),
+            ),
+        ),
+        (
+            "You did not clip",
+            but(BIAS, ("np.clip(offset, -m, m)", "offset")),
+        ),
+        (
+            "np.clip(j - i, -m, m). (solution raised IndexError when given S (5, 7) and table (3,).)",
+            "np.array([[S[i, j] + table[j - i + len(table) // 2] for j in range(S.shape[1])] for i in range(len(S))])",
+        ),
+        (
+            "clipped above m, not below -m",
+            but(BIAS, ("np.clip(offset, -m, m)", "np.minimum(offset, m)")),
+        ),
+        (
+            "clipped below -m, not above m",
+            but(BIAS, ("np.clip(offset, -m, m)", "np.maximum(offset, -m)")),
+        ),
+        ("+ m is missing", but(BIAS, (" + m]", "]"))),
+        (
+            "to the length of the table without + m",
+            but(BIAS, ("np.clip(offset, -m, m) + m", "np.clip(offset, 0, 2 * m)")),
+        ),
+        ("m is not the length of the table", but(BIAS, ("len(table) // 2", "len(table)"))),
+        (
+            "% lets far keys come round",
+            but(BIAS, ("np.clip(offset, -m, m) + m", "(offset + m) % len(table)")),
+        ),
+        ("distance |j - i|", but(BIAS, ("np.clip(offset, -m, m)", "np.minimum(abs(offset), m)"))),
+        (
+            "distance |j - i|",
+            but(BIAS, ("np.clip(offset, -m, m) + m", "np.minimum(abs(offset), m)")),
+        ),
+        (
+            "Keys beyond m get no bias",
+            """
+    m = len(table) // 2
+    biased = S.copy()
+    for i in range(S.shape[0]):
+        for j in range(S.shape[1]):
+            if -m <= j - i <= m:
+                biased[i, j] += table[j - i + m]
+    return biased""",
+        ),
+        ("This is the bias alone", but(BIAS, ("S + table", "table"))),
+        ("You multiplied the scores", but(BIAS, ("S + table", "S * table"))),
+        ("away from the scores", but(BIAS, ("S + table", "S - table"))),
+        (
+            "The offsets have a row per key",
+            but(
+                BIAS,
+                (
+                    "np.arange(n_k) - np.arange(n_q)[:, None]",
+                    "np.arange(n_q) - np.arange(n_k)[:, None]",
+                ),
+            ),
+        ),
+        (
+            "One step too far",
+            but(
+                BIAS,
+                (
+                    "S + table[np.clip(offset, -m, m) + m]",
+                    "row_softmax(S + table[np.clip(offset, -m, m) + m])",
+                ),
+            ),
+        ),
+        (
+            "For a table that reaches every key: the largest difference",
+            but(BIAS, ("-m, m)", "-1, 1)")),
+        ),
+        (
+            "For keys beyond the table: the largest difference",
+            but(BIAS, ("np.clip(offset, -m, m)", "np.where(abs(offset) <= m, offset, 0)")),
+        ),
+        (
+            "got list",
+            but(
+                BIAS,
+                (
+                    "return S + table[np.clip(offset, -m, m) + m]",
+                    "return (S + table[np.clip(offset, -m, m) + m]).tolist()",
+                ),
+            ),
+        ),
+        (
+            "changes its input S in place",
+            but(
+                BIAS,
+                (
+                    "return S + table[np.clip(offset, -m, m) + m]",
+                    "S += table[np.clip(offset, -m, m) + m]\n    return S",
+                ),
+            ),
+        ),
+        ("IndexError", but(BIAS, ("len(table) // 2", "len(table) / 2"))),
+    ],
+    "layer_norm": [
+        ("down the columns", but(NORM, ("axis=1", "axis=0"))),
+        ("down the columns", "gamma * (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) + beta"),
+        ("for all entries", "gamma * (x - x.mean()) / np.sqrt(x.var() + 1e-5) + beta"),
+        (
+            "outside of the root",
+            but(NORM, ("np.sqrt(variance + 1e-5)", "(np.sqrt(variance) + 1e-5)")),
+        ),
+        (
+            "outside of the root",
+            "gamma * (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + 1e-5) + beta",
+        ),
+        ("no ddof=1", but(NORM, ("var(axis=1,", "var(axis=1, ddof=1,"))),
+        ("Epsilon is missing", but(NORM, (" + 1e-5", ""))),
+        ("not 1e-5", but(NORM, ("1e-5", "1e-3"))),
+        ("not 1e-5", but(NORM, ("1e-5", "1e-6"))),
+        ("not 1e-5", but(NORM, ("1e-5", "1e-12"))),
+        ("did not subtract the mean", but(NORM, ("(x - mean)", "x"))),
+        (
+            "RMSNorm",
+            "gamma * x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-5) + beta",
+        ),
+        ("only subtracted the mean", but(NORM, (" / np.sqrt(variance + 1e-5)", ""))),
+        (
+            "by the variance, not by its root",
+            but(NORM, ("np.sqrt(variance + 1e-5)", "(variance + 1e-5)")),
+        ),
+        (
+            "the length of the row",
+            but(
+                NORM,
+                ("x.var(axis=1, keepdims=True)", "((x - mean) ** 2).sum(axis=1, keepdims=True)"),
+            ),
+        ),
+        ("gamma and beta are missing", but(NORM, ("gamma * xhat + beta", "xhat"))),
+        ("gamma is missing", but(NORM, ("gamma * ", ""))),
+        ("beta is missing", but(NORM, (" + beta", ""))),
+        ("added beta before gamma", but(NORM, ("xhat + beta", "(xhat + beta)"))),
+        ("gamma and beta are exchanged", but(NORM, ("gamma * xhat + beta", "beta * xhat + gamma"))),
+        ("keep it with keepdims=True", but(NORM, (", keepdims=True", ""))),
+        (
+            "keep it with keepdims=True",
+            "gamma * (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1) + 1e-5) + beta",
+        ),
+        ("float32 came in and float64 went out", but(NORM, ("x - mean", "x.astype(float) - mean"))),
+        (
+            "float32 came in and float64 went out",
+            """
+    y = np.zeros(x.shape)
+    for i, row in enumerate(x):
+        y[i] = gamma * (row - row.mean()) / math.sqrt(row.var() + 1e-5) + beta
+    return y""",
+        ),
+        ("changes its input x in place", "    x -= x.mean(axis=1, keepdims=True)\n" + NORM[1:]),
+        (
+            "For more rows than columns: the largest difference",
+            but(
+                NORM,
+                (
+                    "x.var(axis=1, keepdims=True)",
+                    "((x - mean) ** 2).sum(axis=1, keepdims=True) / 7",
+                ),
+            ),
+        ),
+        (
+            "For rows of equal numbers: the largest difference",
+            but(NORM, ("gamma * xhat + beta", "np.where(variance > 0, gamma * xhat + beta, 0)")),
+        ),
+        ("For ordinary rows: the largest difference", but(NORM, ("x.mean(", "np.median(x, "))),
+        ("ValueError", but(NORM, ("gamma * xhat", "gamma[:, None] * xhat"))),
+    ],
+    "cross_attention": [
+        ("Your keys come from X", but(CROSS, ("M @ W_K", "X @ W_K"))),
+        ("Your values come from X", but(CROSS, ("M @ W_V", "X @ W_V"))),
+        ("This is self-attention", but(CROSS, ("M @", "X @"))),
+        ("X and M are exchanged", but(CROSS, ("X @", "new"), ("M @", "X @"), ("new", "M @"))),
+        ("the memory asks itself", but(CROSS, ("X @", "M @"))),
+        ("W_K and W_V are exchanged", but(CROSS, ("W_K", "new"), ("W_V", "W_K"), ("new", "W_V"))),
+        ("You blended the memory as it is", but(CROSS, ("A @ V", "A @ M"))),
+        ("You blended the keys", but(CROSS, ("A @ V", "A @ K"))),
+        ("The scores compare what is projected", but(CROSS, ("M @ W_K", "M"))),
+        ("The scores compare what is projected", but(CROSS, ("X @ W_Q", "X"))),
+        ("K is not transposed", but(CROSS, ("K.T", "K"))),
+        ("did not scale", but(CROSS, (" / math.sqrt(K.shape[1])", ""))),
+        ("by d_k, not by its square root", but(CROSS, ("math.sqrt(K.shape[1])", "Q.shape[1]"))),
+        ("multiplied by the square root", but(CROSS, ("K.T /", "K.T *"))),
+        ("square root of d_v", but(CROSS, ("K.shape", "V.shape"))),
+        ("number of queries", but(CROSS, ("K.shape[1]", "len(X)"))),
+        ("number of keys", but(CROSS, ("K.shape[1]", "len(K)"))),
+        ("square root of d_model", but(CROSS, ("K.shape", "X.shape"))),
+        ("softmax ran over the queries", but(CROSS, ("row_softmax(S)", "row_softmax(S, axis=0)"))),
+        ("over all entries at once", but(CROSS, ("row_softmax(S)", "np.exp(S) / np.exp(S).sum()"))),
+        ("divide the powers of each row", but(CROSS, ("row_softmax(S)", "np.exp(S)"))),
+        (
+            "Large scores overflow",
+            but(CROSS, ("row_softmax(S)", "np.exp(S) / np.exp(S).sum(axis=1, keepdims=True)")),
+        ),
+        ("Softmax is missing", but(CROSS, ("row_softmax(S)", "S"))),
+        ("These are the weights", but(CROSS, ("A @ V", "A"))),
+        (
+            "Expected Z: end with `return Z`. Got tuple of 2.",
+            but(CROSS, ("A @ V", "A @ V, A")),
+        ),
+        ("got (2, 3)", but(CROSS, ("A @ V", "(A @ V).T"))),
+        ("each entry of your Z is 0.5 times", but(CROSS, ("A @ V", "A @ V / 2"))),
+        ("For sizes that are equal: the largest difference", but(CROSS, ("K.shape[1]", "13"))),
+        (  # two slips at once: several mistakes fail here in the same way, so none is named
+            "solution raised ValueError: matmul: ",
+            but(CROSS, ("M @ W_V", "X @ W_V"), (" / math.sqrt(K.shape[1])", "")),
+        ),
+        ("changes its input M in place", but(CROSS, ("    return", "    M *= 2\n    return"))),
+        ("ValueError", but(CROSS, ("W_K", "W_K.T"))),
+    ],
+    "online_softmax": [
+        (
+            "When the maximum rises, what you summed before",
+            but(ONLINE, ("total * shrink", "total"), ("z * shrink", "z")),
+        ),
+        ("rescale the output but not the sum", but(ONLINE, ("total * shrink", "total"))),
+        ("rescale the sum of the powers but not the output", but(ONLINE, ("z * shrink", "z"))),
+        (
+            "upside down",
+            but(ONLINE, ("np.exp(largest - new)", "np.exp(new - largest) if i else 1")),
+        ),
+        ("upside down", but(ONLINE, ("* shrink", "/ (shrink or 1)"))),
+        ("NaN from the first block on", but(ONLINE, ("largest - new", "new - largest"))),
+        ("NaN from the first block on", but(ONLINE, ("scores - new", "scores - largest"))),
+        (
+            "Each block subtracts its own maximum",
+            but(ONLINE, ("max(largest, scores.max())", "scores.max()"), (" * shrink", "")),
+        ),
+        (
+            "Each block subtracts its own maximum",
+            """
+    total, z = 0, 0
+    for i in range(0, len(s), block):
+        powers = np.exp(s[i:i + block] - s[i:i + block].max())
+        total, z = total + powers.sum(), z + powers @ V[i:i + block]
+    return z / total""",
+        ),
+        ("Your maximum can fall", but(ONLINE, ("max(largest, scores.max())", "scores.max()"))),
+        (
+            "You keep the maximum of the first block",
+            but(ONLINE, ("max(largest, scores.max())", "largest if i else scores.max()")),
+        ),
+        (
+            "You keep the maximum of the first block",
+            """
+    total, z = 0, 0
+    for i in range(0, len(s), block):
+        powers = np.exp(s[i:i + block] - s[:block].max())
+        total, z = total + powers.sum(), z + powers @ V[i:i + block]
+    return z / total""",
+        ),
+        ("Your maximum starts too high", but(ONLINE, ("-np.inf, 0, ", "0, 0, "))),
+        (
+            "Large scores overflow: keep a running maximum",
+            """
+    total, z = 0, 0
+    for i in range(0, len(s), block):
+        powers = np.exp(s[i:i + block])
+        total, z = total + powers.sum(), z + powers @ V[i:i + block]
+    return z / total""",
+        ),
+        ("Large scores overflow: keep a running maximum", "np.exp(s) @ V / np.exp(s).sum()"),
+        (
+            "mean of the blocks' own softmaxes",
+            "np.mean([row_softmax(s[i:i + block]) @ V[i:i + block] for i in range(0, len(s), block)], axis=0)",
+        ),
+        (
+            "added up the blocks' own softmaxes",
+            "sum(row_softmax(s[i:i + block]) @ V[i:i + block] for i in range(0, len(s), block))",
+        ),
+        (
+            "last block is dropped",
+            but(ONLINE, ("range(0, len(s), block)", "range(0, len(s) - block + 1, block)")),
+        ),
+        (
+            "last block is dropped",
+            but(ONLINE, ("range(0, len(s), block)", "[block * b for b in range(len(s) // block)]")),
+        ),
+        (
+            "Only the last block is left",
+            but(ONLINE, ("total * shrink + ", ""), ("z * shrink + ", "")),
+        ),
+        ("powers of the last block alone", but(ONLINE, ("total * shrink + ", ""))),
+        ("The division is missing", but(ONLINE, ("z / total", "z"))),
+        (
+            "Expected output of shape (3,), one number for each dimension of the values; got (3, 1) for s (7,), V (7, 3) and block = 2",
+            but(ONLINE, ("z / total", "(z / total)[:, None]")),
+        ),
+        ("For seven keys in blocks of 2: the largest difference", "V.mean(axis=0)"),
+        (
+            "For eleven keys in blocks of 3: the largest difference",
+            "\n    s, V = s[:7], V[:7]" + ONLINE,
+        ),
+        (
+            "number sections must be larger than 0 when given s (7,), V (7, 3) and block = 13.",
+            """
+    parts = zip(np.array_split(s, len(s) // block), np.array_split(V, len(s) // block))
+    largest, total, z = s.max(), 0, 0
+    for scores, values in parts:
+        powers = np.exp(scores - largest)
+        total, z = total + powers.sum(), z + powers @ values
+    return z / total""",
+        ),
+        (
+            "For one key at a time: the largest difference",
+            but(ONLINE, ("len(s)", "len(s) - (block == 1)")),
+        ),
+        (
+            "Your maximum starts too high",
+            but(ONLINE, ("-np.inf, 0, ", "-5000, 0, ")),
+        ),
+        ("got list", but(ONLINE, ("z / total", "(z / total).tolist()"))),
+        ("Digits get lost", but(ONLINE, ("z / total", "(z / total).astype(np.float32)"))),
+        (
+            "changes its input s in place",
+            "    s -= s.max()\n    return np.exp(s) @ V / np.exp(s).sum()",
+        ),
+        ("IndexError", "sum(math.exp(s[i]) * V[i + 1] for i in range(len(s)))"),
+    ],
 }
 
 RIGHT = {
@@ -575,5 +1119,101 @@ RIGHT = {
         if not np.array_equal(attention(X, X, X)[:j], attention(moved, moved, moved)[:j]):
             return np.True_
     return np.False_""",
+    ],
+    "split_heads": [
+        "x.reshape(len(x), n_heads, -1).swapaxes(0, 1)",
+        "np.stack(np.split(x, n_heads, axis=1))",
+        "np.einsum('nhd->hnd', x.reshape(len(x), n_heads, x.shape[1] // n_heads))",
+        "x.T.reshape(n_heads, -1, len(x)).swapaxes(1, 2)",
+        """
+    d = x.shape[1] // n_heads
+    heads = np.zeros((n_heads, len(x), d), x.dtype)
+    for h in range(n_heads):
+        heads[h] = x[:, h * d:(h + 1) * d]
+    return heads""",
+    ],
+    "merge_heads": [
+        "heads.swapaxes(0, 1).reshape(heads.shape[1], -1)",
+        "np.concatenate(heads, axis=1)",
+        "np.hstack(list(heads))",
+        "np.array([np.concatenate([head[i] for head in heads]) for i in range(heads.shape[1])])",
+    ],
+    "sinusoidal_positions": [
+        WAVES,
+        """
+    j = np.arange(d_model)
+    angles = np.arange(n)[:, None] * np.exp(-math.log(10000) * (j // 2 * 2) / d_model)
+    return np.sin(angles + j % 2 * np.pi / 2)""",
+        """
+    PE = []
+    for p in range(n):
+        row = []
+        for i in range(d_model // 2):
+            row += [math.sin(p / 10000 ** (2 * i / d_model)), math.cos(p / 10000 ** (2 * i / d_model))]
+        PE.append(row)
+    return np.array(PE)""",
+    ],
+    "relative_bias": [
+        BIAS,
+        """
+    m = len(table) // 2
+    biased = S.copy()
+    for i in range(S.shape[0]):
+        for j in range(S.shape[1]):
+            biased[i, j] += table[max(0, min(2 * m, j - i + m))]
+    return biased""",
+        """
+    n_q, n_k = S.shape
+    wide = np.concatenate([np.repeat(table[0], n_q), table, np.repeat(table[-1], n_k)])
+    middle = n_q + len(table) // 2
+    return S + np.array([wide[middle - i:middle - i + n_k] for i in range(n_q)])""",
+    ],
+    "layer_norm": [
+        NORM,
+        """
+    y = np.zeros_like(x)
+    for i, row in enumerate(x):
+        mean = sum(row) / len(row)
+        variance = sum((row - mean) ** 2) / len(row)
+        y[i] = gamma * (row - mean) / math.sqrt(variance + 1e-5) + beta
+    return y""",
+        """
+    mean = np.mean(x, -1)[:, None]
+    square = np.mean(x ** 2, -1)[:, None]
+    return (x - mean) * (square - mean ** 2 + 1e-5) ** -0.5 * gamma + beta""",
+    ],
+    "cross_attention": [
+        CROSS,
+        "row_softmax(X @ (W_Q @ W_K.T) @ M.T / math.sqrt(W_Q.shape[1])) @ M @ W_V",
+        """
+    Z = np.zeros((len(X), W_V.shape[1]), X.dtype)
+    for i, q in enumerate(X @ W_Q):
+        scores = np.array([q @ k for k in M @ W_K]) / math.sqrt(len(q))
+        powers = np.exp(scores - scores.max())
+        Z[i] = powers / powers.sum() @ (M @ W_V)
+    return Z""",
+    ],
+    "online_softmax": [
+        ONLINE,
+        but(ONLINE, ("-np.inf, 0, ", "s[0], 0, ")),
+        """
+    largest, total = s[:block].max(), 0
+    output = 0 * V[0]
+    while len(s):
+        new = np.maximum(largest, s[:block].max())
+        for score, value in zip(s[:block], V[:block]):
+            output = output * np.exp(largest - new) + np.exp(score - new) * value
+            total = total * np.exp(largest - new) + np.exp(score - new)
+            largest = new
+        s, V = s[block:], V[block:]
+    return output / total""",
+        """
+    largest, output = -np.inf, np.zeros_like(V[0])
+    for i in range(0, len(s), block):
+        part = np.logaddexp.reduce(s[i:i + block])
+        new = np.logaddexp(largest, part)
+        output = np.exp(largest - new) * output + np.exp(s[i:i + block] - new) @ V[i:i + block]
+        largest = new
+    return output""",
     ],
 }

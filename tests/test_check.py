@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from attnlib import check, scaled_dot_product_attention, softmax
+from attnlib import check, relative_position_bias, scaled_dot_product_attention, softmax
 from attnlib.check.verdict import Crash, attempt, parts, same
 from attnlib.check.words import OVERFLOW
 from tests.solutions import ARGUMENTS, NOTEBOOK, RIGHT, WRONG
@@ -60,7 +60,7 @@ def test_wrong_solutions_are_refused_with_the_message_that_fits(name, words, cel
 def test_right_solutions_pass(name, words, cell):
     verdict = getattr(check, name)(written(cell))
     assert verdict, verdict
-    assert repr(verdict).startswith(words) and "Remark" not in repr(verdict)
+    assert repr(verdict).startswith(words) and "remark" not in repr(verdict)
 
 
 def test_the_tables_are_full():
@@ -72,7 +72,8 @@ def test_the_tables_are_full():
     assert sorted(public) == sorted(CHECKERS) and CHECKERS == [*WRONG] == [*RIGHT]
     assert {*check.__all__} == {*CHECKERS, "Verdict", "judge"}
     assert all(len(cells) >= 2 for cells in RIGHT.values())
-    assert sum(map(len, WRONG.values())) > 200
+    assert all(len(cells) >= 12 for cells in WRONG.values())
+    assert sum(map(len, WRONG.values())) > 350
 
 
 # Unsolved, broken and odd
@@ -155,6 +156,13 @@ def test_errors_name_the_function_and_its_input(name):
         "padding_mask": "lengths [2, 5, 4] and n_k = 5",
         "masked_softmax": "scores (5, 7) and mask (5, 7)",
         "leak_test": "an attention function",
+        "split_heads": "x (5, 21) and n_heads = 3",
+        "merge_heads": "heads (3, 5, 7)",
+        "sinusoidal_positions": "n = 7 and d_model = 22",
+        "relative_bias": "S (3, 5) and table (11,)",
+        "layer_norm": "x (5, 7), gamma (7,) and beta (7,)",
+        "cross_attention": "X (3, 7), M (5, 11), W_Q (7, 13), W_K (11, 13) and W_V (11, 2)",
+        "online_softmax": "s (7,), V (7, 3) and block = 2",
     }[name]
     message = f"solution raised KeyError: 'key' when given {given}."
     assert repr(getattr(check, name)(written(cell))) == message
@@ -221,14 +229,6 @@ def test_an_overflow_is_mentioned():
     assert repr(verdict).endswith(
         "there is NaN in your weights, first in row 0, column 0 (counted from 0). "
         "A power of e overflowed on the way."
-    )
-
-
-def test_one_float64_among_float32_is_remarked_upon():
-    verdict = check.softmax(lambda scores: softmax(scores.astype(float)))
-    assert verdict
-    assert repr(verdict).startswith(
-        "Right: all 6 checks passed. One remark: float32 came in and float64 went out."
     )
 
 
@@ -328,6 +328,24 @@ def test_verdicts_are_the_same_each_time(name):
         assert repr(getattr(check, name)(function)) == repr(getattr(check, name)(function))
 
 
+WITHOUT_FLOATS = {"causal_mask", "padding_mask", "leak_test", "sinusoidal_positions"}
+
+
+@pytest.mark.parametrize("name", [name for name in CHECKERS if name not in WITHOUT_FLOATS])
+def test_float64_from_float32_is_remarked_upon(name):
+    right = description(name)["right"]
+
+    def is_float32(value):
+        return isinstance(value, np.ndarray) and value.dtype == np.float32
+
+    def wide(*inputs):
+        return right(*(each.astype(float) if is_float32(each) else each for each in inputs))
+
+    verdict = getattr(check, name)(wide)
+    assert "float32 came in and float64 went out" in repr(verdict)
+    assert bool(verdict) == (name not in {"scaled_scores", "layer_norm"})  # these keep the dtype
+
+
 # The weights that the plain inputs of each checker lead to.
 WEIGHTS = {
     "weighted_average": lambda x: softmax(np.outer(x, x)),
@@ -336,6 +354,11 @@ WEIGHTS = {
     "attention": lambda Q, K, V: scaled_dot_product_attention(Q, K, V)[1],
     "scaled_scores": lambda Q, K: softmax(Q @ K.T / math.sqrt(Q.shape[1])),
     "masked_softmax": lambda S, mask: softmax(np.where(mask, S, -np.inf)),
+    "relative_bias": lambda S, table: softmax(S + relative_position_bias(table[None], *S.shape)[0]),
+    "cross_attention": lambda X, M, W_Q, W_K, W_V: softmax(
+        X @ W_Q @ (M @ W_K).T / math.sqrt(W_K.shape[1])
+    ),
+    "online_softmax": lambda s, V, block: softmax(s[None]),
 }
 
 
@@ -368,6 +391,16 @@ def test_sizes_are_distinct_primes(name):
         "padding_mask": lambda lengths, n_k: (len(lengths), n_k),
         "causal_mask": lambda n_q, n_k: (n_q, n_k),
         "leak_test": lambda attention: (5, 7, 3),
+        "split_heads": lambda x, n_heads: (n_heads, len(x), x.shape[1] // n_heads),
+        "sinusoidal_positions": lambda n, d_model: (n, d_model // 2),  # d_model is even
+        "relative_bias": lambda S, table: (*S.shape, len(table)),
+        "cross_attention": lambda X, M, W_Q, W_K, W_V: (
+            *X.shape,
+            *M.shape,
+            W_K.shape[1],
+            W_V.shape[1],
+        ),
+        "online_softmax": lambda s, V, block: (*V.shape, block),
     }.get(name, lambda scores, *_: scores.shape)(*plain)
     assert len(set(sizes)) == len(sizes) and all(map(is_prime, sizes))
 
@@ -377,6 +410,40 @@ def test_the_masks_of_masked_softmax_block_and_let_through():
     assert (2 <= mask.sum(axis=1)).all() and (mask.sum(axis=1) < 7).any()
     assert (mask.sum(axis=0) < 5).any()
     assert not empty[2].any() and empty.any(axis=1).sum() == 4
+
+
+def test_numbers_name_their_place():
+    (x, _), *_ = description("split_heads")["cases"].values()
+    (heads,), *_ = description("merge_heads")["cases"].values()
+    assert x[2, 13] == 213 and len(np.unique(x)) == x.size
+    assert np.array_equal(np.hstack(heads), x)
+
+
+def test_offsets_leave_the_table_and_stay_within_it():
+    reach = [
+        (1 - len(S), S.shape[1] - 1, len(table) // 2)
+        for S, table in description("relative_bias")["cases"].values()
+    ]
+    within, beyond, before, *_ = reach
+    assert -within[2] <= within[0] and within[1] <= within[2]
+    assert beyond[0] < -beyond[2] and beyond[2] < beyond[1]
+    # Without a clip these indices are valid: they come round, and no error tells.
+    assert -2 * before[2] - 1 <= before[0] + before[2] < 0 and before[1] <= before[2]
+
+
+def test_epsilon_counts_in_rows_of_small_spread():
+    x, gamma, beta = description("layer_norm")["cases"]["rows of small spread"]
+    assert (x.var(axis=1) < 1e-5).all()
+    right = description("layer_norm")["right"](x, gamma, beta)
+    outside = gamma * (x - x.mean(1, keepdims=True)) / (x.std(1, keepdims=True) + 1e-5) + beta
+    assert np.abs(outside - right).max() > 1
+
+
+def test_the_maximum_of_online_softmax_rises_and_stays():
+    s, _, block = description("online_softmax")["cases"]["seven keys in blocks of 2"]
+    largest = [s[i : i + block].max() for i in range(0, len(s), block)]
+    running = np.maximum.accumulate(largest)
+    assert len(s) % block and len(set(running)) > 1 and (largest < running).any()
 
 
 def test_the_attention_functions_leak_as_they_say():

@@ -333,7 +333,7 @@ def online_softmax(function):
             streamed(lambda old, new: old if np.isfinite(old) else new),
         ),
         (
-            "Your maximum starts at 0, so for scores far below it every power is 0. Start at -inf.",
+            "Your maximum starts too high: scores far below it have powers of 0. Start at -inf.",
             streamed(start=0),
         ),
         (
