@@ -569,6 +569,10 @@ WRONG = {
             "x.reshape(len(x), n_heads, 7).swapaxes(0, 1)",
         ),
         (
+            "cannot reshape array of size 154 into shape (7,3,newaxis) when given x (7, 22) and n_heads = 2",
+            "x.reshape(len(x), 3, -1).swapaxes(0, 1)",
+        ),
+        (
             "changes its input x in place",
             "    heads = np.array(np.split(x, n_heads, axis=1))\n    x *= 0\n    return heads",
         ),
@@ -605,6 +609,14 @@ WRONG = {
         ("got list", "np.concatenate(heads, axis=1).tolist()"),
         ("each entry of your merged heads is 2 times", "np.hstack(heads) + np.hstack(heads)"),
         ("the largest difference is 14, in row 0, column 0", "np.hstack(heads[::-1])"),
+        (
+            "shape (3, 15), a row per token, with the numbers of all heads; got (5, 9)",
+            "heads.swapaxes(0, 1).reshape(5, -1)",
+        ),
+        (
+            "IndexError: index 2 is out of bounds for axis 0 with size 2 when given heads (2, 7, 11).",
+            "np.hstack([heads[0], heads[1], heads[2]])",
+        ),
         ("AxisError", "np.concatenate(heads, axis=2)"),
         ("ValueError", "heads.swapaxes(0, 1).reshape(len(heads), heads.shape[1])"),
     ],
@@ -663,12 +675,12 @@ WRONG = {
         ("These are the angles", but(WAVES, ("np.sin", ""), ("np.cos", ""))),
         ("Your result is transposed", but(WAVES, ("return PE", "return PE.T"))),
         (
-            "Expected positions of shape (7, 10), a row per position, a column per dimension; got (7, 5) for n = 7 and d_model = 10",
+            "Expected positions of shape (7, 22), a row per position, a column per dimension; got (7, 11) for n = 7 and d_model = 22",
             but(WAVES, ("return PE", "return PE[:, 0::2]")),
         ),
         (
             "For n = 11, d_model = 6: the largest difference is",
-            but(WAVES, ("/ d_model)", "/ 10)")),
+            but(WAVES, ("/ d_model)", "/ 22)")),
         ),
         (
             "each entry of your positions is 1.414 times",
@@ -753,6 +765,10 @@ WRONG = {
                     "row_softmax(S + table[np.clip(offset, -m, m) + m])",
                 ),
             ),
+        ),
+        (
+            "For a table that reaches every key: the largest difference",
+            but(BIAS, ("-m, m)", "-1, 1)")),
         ),
         (
             "For keys beyond the table: the largest difference",
@@ -844,6 +860,10 @@ WRONG = {
                 ),
             ),
         ),
+        (
+            "For rows of equal numbers: the largest difference",
+            but(NORM, ("gamma * xhat + beta", "np.where(variance > 0, gamma * xhat + beta, 0)")),
+        ),
         ("For ordinary rows: the largest difference", but(NORM, ("x.mean(", "np.median(x, "))),
         ("ValueError", but(NORM, ("gamma * xhat", "gamma[:, None] * xhat"))),
     ],
@@ -882,6 +902,10 @@ WRONG = {
         ("got (2, 3)", but(CROSS, ("A @ V", "(A @ V).T"))),
         ("each entry of your Z is 0.5 times", but(CROSS, ("A @ V", "A @ V / 2"))),
         ("For sizes that are equal: the largest difference", but(CROSS, ("K.shape[1]", "13"))),
+        (  # two slips at once: several mistakes fail here in the same way, so none is named
+            "solution raised ValueError: matmul: ",
+            but(CROSS, ("M @ W_V", "X @ W_V"), (" / math.sqrt(K.shape[1])", "")),
+        ),
         ("changes its input M in place", but(CROSS, ("    return", "    M *= 2\n    return"))),
         ("ValueError", but(CROSS, ("W_K", "W_K.T"))),
     ],
@@ -964,6 +988,20 @@ WRONG = {
             but(ONLINE, ("z / total", "(z / total)[:, None]")),
         ),
         ("For seven keys in blocks of 2: the largest difference", "V.mean(axis=0)"),
+        (
+            "For eleven keys in blocks of 3: the largest difference",
+            "\n    s, V = s[:7], V[:7]" + ONLINE,
+        ),
+        (
+            "number sections must be larger than 0 when given s (7,), V (7, 3) and block = 13.",
+            """
+    parts = zip(np.array_split(s, len(s) // block), np.array_split(V, len(s) // block))
+    largest, total, z = s.max(), 0, 0
+    for scores, values in parts:
+        powers = np.exp(scores - largest)
+        total, z = total + powers.sum(), z + powers @ values
+    return z / total""",
+        ),
         (
             "For one key at a time: the largest difference",
             but(ONLINE, ("len(s)", "len(s) - (block == 1)")),

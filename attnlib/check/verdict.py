@@ -162,18 +162,18 @@ def diagnose(results, mistakes, inputs, case):
     """Return the words for the mistake that gives these results, or None.
 
     A mistake that agrees on all inputs goes before one that agrees on the first wrong result
-    alone. A single True or False is too little for the latter: half of all mistakes give it.
+    alone. The latter must be the only one: an error, NaN or True can come from many a mistake.
     """
     for words, wrong in mistakes:
         answers = (attempt(wrong, each).result for each in inputs)
         if all(map(same, results, answers)):
             return words
-    if isinstance(results[case], np.ndarray) and results[case].ndim == 0:
-        return None
-    for words, wrong in mistakes:
-        if same(results[case], attempt(wrong, inputs[case]).result):
-            return words
-    return None
+    likely = {
+        words
+        for words, wrong in mistakes
+        if same(results[case], attempt(wrong, inputs[case]).result)
+    }
+    return likely.pop() if len(likely) == 1 else None
 
 
 def difference(tried, expected, returns, given, case_name):
@@ -289,7 +289,7 @@ def judge_manners(attempts, expected, names, keeps_dtype):
     remark = ""
     for came, needed in dtypes:
         if came.kind == "f" and came.itemsize < needed.itemsize:
-            return Verdict(False, f"Digits get lost: {needed} came in and {came} went out.")
+            return Verdict(False, f"Digits get lost: expected {needed}, got {came}.")
         if came.kind == "f" and came.itemsize > needed.itemsize:
             remark = (
                 f"{needed} came in and {came} went out. np.sqrt of a plain number gives a "
