@@ -3,6 +3,7 @@
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.mask_painter import MaskPainter
+from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
@@ -12,6 +13,7 @@ __all__ = [
     "AttentionExplorer",
     "HandCalculator",
     "MaskPainter",
+    "PositionsExplorer",
     "Predict",
     "Progress",
     "Quiz",
