@@ -5,6 +5,7 @@ from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.mask_painter import MaskPainter
+from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
@@ -16,6 +17,7 @@ __all__ = [
     "HandCalculator",
     "HeadsViewer",
     "MaskPainter",
+    "PositionsExplorer",
     "Predict",
     "Progress",
     "Quiz",
