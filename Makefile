@@ -11,7 +11,7 @@ NOTEBOOKS ?= chapters/*.ipynb
 
 # Two workers with one thread each fill two cores; two with all threads each get in each
 # other's way.
-test refresh: export OMP_NUM_THREADS := 1
+test refresh bench: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile

@@ -62,13 +62,8 @@ def softmax(scores, axis=-1):
             f"axis must be a whole number from {-scores.ndim} to {scores.ndim - 1} "
             f"for scores of shape {scores.shape}; got {axis!r}"
         )
-    # exp cannot overflow, and softmax is unchanged by a shift. The shift stays finite even
-    # where every score is -inf, because -inf - (-inf) would be NaN.
-    largest = scores.max(axis, keepdims=True, initial=np.finfo(scores.dtype).min)
     wide = np.result_type(scores, np.float32)  # a sum of exponentials can pass float16's 65504
-    exponentials = np.exp(np.subtract(scores, largest, dtype=wide))
-    total = exponentials.sum(axis, keepdims=True)
-    return (exponentials / np.where(total == 0, 1, total)).astype(scores.dtype, copy=False)
+    return softmax_in_place(scores.astype(wide), axis).astype(scores.dtype, copy=False)
 
 
 @np.errstate(all="ignore")  # NaN behind a mask is valid input, so it must not warn
@@ -123,39 +118,51 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
            [1.888386, 0.111614]])
     """
     queries, keys, values = read_inputs(queries, keys, values)
-    dtype, n_q, n_k = queries.dtype, queries.shape[-2], keys.shape[-2]
-    if mask is not None:
-        mask = read_mask(mask, (*queries.shape[:-1], n_k))
-    allowed = np.tri(n_q, n_k, dtype=bool) if causal else np.True_  # query 0 sees key 0
+    dtype, n_k = queries.dtype, keys.shape[-2]
+    mask = read_mask(mask, (*queries.shape[:-1], n_k))
     scale = read_scale(scale, d_k=queries.shape[-1])
 
     wide = np.result_type(dtype, np.float32)  # a score can pass float16's 65504
     queries, keys, values = (array.astype(wide, copy=False) for array in (queries, keys, values))
     # Scaling the queries gives the same scores as scaling S, with fewer products.
     scores = (queries * scale) @ keys.mT  # (..., n_q, n_k)
-    allowed = apply_mask(scores, mask, allowed)
-    weights = softmax(scores)
-    output = weighted_sum(weights, values, allowed)  # (..., n_q, d_v)
+    block_scores(scores, mask, causal)
+    weights = softmax_in_place(scores)
+    output = weighted_sum(weights, values, mask, causal)  # (..., n_q, d_v)
     return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
 
 
-def weighted_sum(weights, values, allowed):
+def softmax_in_place(scores, axis=-1):
+    """Turn scores of float32 or float64 into weights where they stand, and return them.
+
+    Large arrays are faster to write over than to allocate anew.
+    """
+    # exp cannot overflow, and softmax is unchanged by a shift. The shift stays finite even
+    # where every score is -inf, because -inf - (-inf) would be NaN.
+    scores -= scores.max(axis, keepdims=True, initial=np.finfo(scores.dtype).min)
+    np.exp(scores, out=scores)
+    total = scores.sum(axis, keepdims=True)
+    scores /= np.where(total == 0, 1, total)
+    return scores
+
+
+def weighted_sum(weights, values, mask=None, causal=False, first=0):
     """Return weights @ values, in which a blocked value counts for nothing, not even as NaN.
 
-    Eq. (6) of chapter 2. `allowed` is bool and broadcasts to the shape of `weights`.
+    Eq. (6) of chapter 2. `mask`, `causal` and `first` are those of `block_scores`.
     """
-    finite = np.isfinite(values)
-    if finite.all():
-        return weights @ values
+    output = weights @ values
+    if np.isfinite(output).all():
+        return output
     # 0 * NaN is NaN: leave out what is not finite, then give it back to those who may see it.
-    output = weights @ np.where(finite, values, 0)
+    output = weights @ np.where(np.isfinite(values), values, 0)
+    allowed = may_attend(weights.shape, mask, causal, first)
     for special, found in (
         (np.nan, np.isnan(values)),
         (np.inf, np.isposinf(values)),
         (-np.inf, np.isneginf(values)),
     ):
-        sees = np.broadcast_to(allowed, weights.shape) @ found
-        output += np.where(sees, special, 0)
+        output += np.where(allowed @ found, special, 0)
     return output
 
 
@@ -235,7 +242,12 @@ def read_inputs(queries, keys, values):
 
 
 def read_mask(mask, shape, name="mask"):
-    """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k)."""
+    """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k).
+
+    None stays None: nothing is blocked.
+    """
+    if mask is None:
+        return None
     mask = as_array(mask, name)
     if mask.dtype != bool and mask.dtype.type not in FLOATS:
         raise TypeError(
@@ -257,22 +269,34 @@ def read_mask(mask, shape, name="mask"):
     return mask
 
 
-def apply_mask(scores, mask, allowed):
-    """Block scores, in place, and return where a query may attend.
+def may_attend(shape, mask=None, causal=False, first=0):
+    """Return where a query may attend, as bool of `shape` (..., n_q, n_k).
 
-    `mask` is bool or float and broadcasts to `scores`; None leaves them alone. `allowed` is bool
-    and blocks on top of it.
+    `mask`, `causal` and `first` are those of `block_scores`.
     """
-    if mask is not None and mask.dtype != bool:
+    allowed = np.tri(*shape[-2:], first, dtype=bool) if causal else np.True_
+    if mask is not None:
+        allowed = allowed & (mask if mask.dtype == bool else mask > -np.inf)
+    return np.broadcast_to(allowed, shape)
+
+
+def block_scores(scores, mask=None, causal=False, first=0):
+    """Set to -inf, in place, each score whose query may not attend to its key.
+
+    `mask` is bool or float and broadcasts to `scores`. `causal` blocks on top of it; `first` is
+    the position of the first query, so that the keys before it are seen by all.
+    """
+    # By writing -inf, not by adding it: what is blocked may be NaN, which has to go.
+    if mask is not None and mask.dtype == bool:
+        np.copyto(scores, -np.inf, where=~mask)
+    elif mask is not None:
         # A finite number never blocks, not even one that scores of float32 cannot hold.
         most = np.finfo(scores.dtype).max / 2
         scores += np.clip(mask, -most, most)
-        mask = mask > -np.inf
-    if mask is not None:
-        allowed = allowed & mask
-    # Not by adding -inf: what is blocked may be NaN, which has to go.
-    np.copyto(scores, -np.inf, where=~allowed)
-    return allowed
+        np.copyto(scores, -np.inf, where=mask == -np.inf)
+    if causal:
+        corner = scores[..., first:]
+        np.copyto(corner, -np.inf, where=~np.tri(*corner.shape[-2:], dtype=bool))
 
 
 def read_scale(scale, d_k):

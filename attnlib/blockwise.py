@@ -1,48 +1,110 @@
 """The same attention in linear memory: some queries at a time, every step in one small buffer."""
 
+import math
+
 import numpy as np
 
 from attnlib.attention import (
-    apply_mask,
     as_size,
+    block_scores,
     read_inputs,
     read_mask,
     read_scale,
     weighted_sum,
 )
 
+SAFE = 60.0  # e^60 is about 1e26: sums of such powers stay far inside float32
+
 
 @np.errstate(all="ignore")  # NaN behind a mask is valid input, so it must not warn
 def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale=None, block=128):
-    queries, keys, values = read_inputs(queries, keys, values)
-    *leading, n_q, _ = queries.shape
-    n_k, dtype = keys.shape[-2], queries.dtype
-    keys = np.broadcast_to(keys, (*leading, *keys.shape[-2:]))
-    values = np.broadcast_to(values, (*leading, *values.shape[-2:]))
-    if mask is not None:
-        mask = np.broadcast_to(read_mask(mask, (*leading, n_q, n_k)), (*leading, n_q, n_k))
-    scale = read_scale(scale, d_k=queries.shape[-1])
-    block = as_size(block, "block", least=1)
+    r"""Blend the values as `scaled_dot_product_attention`, without ever holding (n_q, n_k).
 
-    wide = np.result_type(dtype, np.float32)
-    output = np.empty((*leading, n_q, values.shape[-1]), dtype)
-    buffer = np.empty((min(block, n_q), n_k), wide)
+    .. math:: Z_i = \frac{\sum_j e^{\tilde S_{ij} - m_i} V_j}{\sum_j e^{\tilde S_{ij} - m_i}},
+        \qquad m_i = \max_j \tilde S_{ij}
+
+    Eq. (4) of chapter 10. A row of scores is needed whole for its softmax, but no row needs
+    another: `block` rows at a time share one buffer, in which they become scores, then powers.
+    The division by the row's sum waits until the values are blended, where it is d_v numbers a
+    row and not n_k.
+
+    Parameters
+    ----------
+    queries : array, shape (..., n_q, d_k)
+    keys : array, shape (..., n_k, d_k)
+    values : array, shape (..., n_k, d_v)
+    mask : array, broadcasting to (..., n_q, n_k), optional
+    causal : bool
+        Also spares the keys that no query of the block may see.
+    scale : float, optional
+        All as in `scaled_dot_product_attention`.
+    block : int
+        Number of queries worked on at a time; the buffer holds block * n_k numbers.
+
+    Returns
+    -------
+    array, shape (..., n_q, d_v), dtype of queries, keys and values
+        The same for every `block`, up to rounding.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `scaled_dot_product_attention`; also if `block` is not a whole number of at least 1.
+
+    Source
+    ------
+    Rabe and Staats 2021, *Self-attention Does Not Need O(n^2) Memory*. They also cut the keys
+    into blocks, with a running maximum (Milakov and Gimelshein 2018), which chapter 10 builds.
+
+    Examples
+    --------
+    >>> Q, K, V = [[2., 0.], [0., 2.]], [[0., 2.], [2., 0.]], [[2., 0.], [0., 2.]]
+    >>> blockwise_attention(Q, K, V, block=1).round(6)
+    array([[0.111614, 1.888386],
+           [1.888386, 0.111614]])
+    """
+    queries, keys, values = read_inputs(queries, keys, values)
+    *leading, n_q, d_k = queries.shape
+    n_k, d_v = values.shape[-2:]
+    dtype, wide = queries.dtype, np.result_type(queries, np.float32)
+    mask = read_mask(mask, (*leading, n_q, n_k))
+    if mask is not None:
+        mask = np.broadcast_to(mask, (*leading, n_q, n_k))
+    scale = read_scale(scale, d_k)
+    block = as_size(block, "block", least=1)
+    keys = np.broadcast_to(keys, (*leading, n_k, d_k))
+    values = np.broadcast_to(values, (*leading, n_k, d_v))
+
+    # No score is larger than the longest query times the longest key (Cauchy-Schwarz). If even
+    # that cannot overflow in exp, the shift by the row's maximum changes nothing and is spared.
+    largest = abs(scale) * _longest(queries) * _longest(keys)
+    shift = not largest < SAFE or (mask is not None and mask.dtype != bool)
+
+    output = np.empty((*leading, n_q, d_v), dtype)
+    buffer, ones = np.empty(min(block, n_q) * n_k, wide), np.ones(n_k, wide)
     for head in np.ndindex(*leading):
-        head_keys, head_values = (
-            keys[head].astype(wide, copy=False),
-            values[head].astype(wide, copy=False),
-        )
-        for start in range(0, n_q, block):
-            rows = slice(start, min(start + block, n_q))
+        head_keys = keys[head].astype(wide, copy=False)
+        head_values = values[head].astype(wide, copy=False)
+        for first in range(0, n_q, block):
+            rows = slice(first, min(first + block, n_q))
             seen = min(rows.stop, n_k) if causal else n_k
-            scaled = queries[head][rows].astype(wide, copy=False) * scale
-            scores = np.matmul(scaled, head_keys[:seen].T, out=buffer[: len(scaled), :seen])
-            allowed = np.tri(len(scaled), seen, start, dtype=bool) if causal else np.True_
-            allowed = apply_mask(scores, None if mask is None else mask[head][rows, :seen], allowed)
-            largest = scores.max(-1, keepdims=True, initial=np.finfo(wide).min)
-            scores -= largest
-            np.exp(scores, out=scores)
-            total = scores.sum(-1, keepdims=True)
-            blended = weighted_sum(scores, head_values[:seen], allowed)
-            output[head][rows] = blended / np.where(total == 0, 1, total)
+            scaled = queries[head][rows].astype(wide, copy=False) * scale  # (rows, d_k)
+            # Without gaps between its rows, or the product would go through a copy.
+            scores = buffer[: len(scaled) * seen].reshape(len(scaled), seen)  # (rows, n_k)
+            np.matmul(scaled, head_keys[:seen].T, out=scores)
+            block_mask = None if mask is None else mask[head][rows, :seen]
+            block_scores(scores, block_mask, causal, first)
+            if shift:
+                scores -= scores.max(-1, keepdims=True, initial=np.finfo(wide).min)
+            powers = np.exp(scores, out=scores)
+            total = (powers @ ones[:seen])[:, None]  # a sum, by the faster product
+            total[total == 0] = 1  # a query with nothing to attend to keeps its zeros
+            blended = weighted_sum(powers, head_values[:seen], block_mask, causal, first)
+            np.divide(blended, total, out=output[head][rows], casting="same_kind")
     return output
+
+
+def _longest(vectors):
+    """Return the length of the longest of some vectors (..., d); NaN if there is one in them."""
+    wide = np.result_type(vectors, np.float32)
+    return math.sqrt(np.einsum("...d,...d->...", vectors, vectors, dtype=wide).max(initial=0))

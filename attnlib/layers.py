@@ -58,13 +58,13 @@ def layer_norm(x, gamma=None, beta=None, eps=1e-5):
     beta = _read_vector(beta, "beta", x.shape[-1])
     eps = _read_eps(eps)
     wide = x.astype(np.result_type(x, np.float32), copy=False)  # a square can pass float16's 65504
-    centred = wide - wide.mean(-1, keepdims=True)
-    variance = (centred * centred).mean(-1, keepdims=True)
-    normed = centred / np.sqrt(variance + eps)
+    normed = wide - wide.mean(-1, keepdims=True)
+    variance = np.square(normed).mean(-1, keepdims=True)
+    normed /= np.sqrt(variance + eps)
     if gamma is not None:
-        normed = normed * gamma
+        normed *= gamma
     if beta is not None:
-        normed = normed + beta
+        normed += beta
     return normed.astype(x.dtype, copy=False)
 
 

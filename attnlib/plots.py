@@ -15,7 +15,7 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 
-from attnlib.attention import as_array, as_floats, read_mask
+from attnlib.attention import as_array, as_floats, may_attend, read_mask
 from attnlib.palette import cell_ink, light
 
 ROLES = ("query", "key", "value", "weight")
@@ -96,7 +96,7 @@ def attention_heatmap(weights, queries=None, keys=None, *, mask=None, ax=None, t
     n_q, n_k = weights.shape
     queries = _labels(queries, n_q, "queries", "row")
     keys = _labels(keys, n_k, "keys", "column")
-    allowed, _ = read_mask(mask, False, weights.shape)
+    allowed = may_attend(weights.shape, read_mask(mask, weights.shape))
     if ax is None:
         ax = _axes_for_cells(n_q, n_k, queries, keys, named=True, titled=title is not None)
     cell = _cell(ax, n_q, n_k)
