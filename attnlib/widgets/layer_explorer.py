@@ -352,23 +352,24 @@ def _layers(seed):
 @functools.lru_cache(maxsize=64)
 def _states(residual, norm, with_feed_forward, seed):
     """The token vectors before and after each of 24 layers, (25, 7, 16)."""
+
+    def before(x):
+        return layer_norm(x) if norm == "pre" else x
+
+    def joined(x, output):
+        y = x + output if residual else output
+        return layer_norm(y) if norm == "post" else y
+
     x = np.stack([word_vector(token, "token", D_MODEL) for token in TOKENS])
     states = [x]
     for attention, w_1, w_2 in _layers(seed):
-        x = _sublayer(x, lambda x: attention(x)[0], residual, norm)  # noqa: B023
+        x = joined(x, attention(before(x))[0])
         if with_feed_forward:
-            x = _sublayer(x, lambda x: feed_forward(x, w_1, None, w_2, None), residual, norm)  # noqa: B023
+            x = joined(x, feed_forward(before(x), w_1, None, w_2, None))
         states.append(x)
     states = np.stack(states)
     states.flags.writeable = False  # shared by all widgets
     return states
-
-
-def _sublayer(x, f, residual, norm):
-    """What a sublayer f hands on, with its residual and its norm where there are any."""
-    y = f(layer_norm(x) if norm == "pre" else x)
-    y = x + y if residual else y
-    return layer_norm(y) if norm == "post" else y
 
 
 def _mean_length(x):
