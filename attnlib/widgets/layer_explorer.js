@@ -9,13 +9,13 @@ const EPS = 1e-5; // of the layer norm
 const SAME = 1e-3; // below this distance the tokens count as one vector
 const NOISE = 1e-12; // what is left below this distance is rounding
 const TRAITS = ["residual", "norm", "feed_forward", "depth", "seed"];
-const FULL = { residual: true, norm: "post", feed_forward: true };
+const FULL = [true, "post", true]; // the block that the others are compared with
 
 /** The drawing, in units of a 360 x 512 sheet. The still picture in Python uses the same ones. */
-const LEFT = 46;
-const GRIDS = { vectors: { top: 24, width: 19, height: 18 }, cosines: { top: 208, width: 15, height: 15 } };
+const LEFT = 52;
+const GRIDS = { vectors: { top: 24, width: 18.5, height: 18 }, cosines: { top: 208, width: 15, height: 15 } };
 const PLOTS = {
-  distance: { left: LEFT, wide: 304, floor: 464, height: 92, low: -8, high: 0 },
+  distance: { left: LEFT, wide: 296, floor: 464, height: 92, low: -8, high: 0 },
   norm: { left: 218, wide: 132, floor: 313, height: 105, low: -1, high: 2 },
 };
 
@@ -82,8 +82,18 @@ export function attend(x, { w_q, w_k, w_v, w_o }) {
 const feedForward = (x, { w_1, w_2 }) =>
   multiply(multiply(x, w_1).map((row) => row.map((entry) => Math.max(0, entry))), w_2);
 
-/** The token vectors before and after each of 24 layers. */
-const statesOf = kept((residual, norm, withFeedForward, seed) => {
+const length = (row) => Math.sqrt(row.reduce((sum, entry) => sum + entry * entry, 0));
+
+/** How far the rows of x are from being one and the same vector, between 0 and 1. */
+export function relativeDistance(x) {
+  const mean = x[0].map((_, k) => x.reduce((sum, row) => sum + row[k], 0) / x.length);
+  return length(x.flatMap((row) => row.map((entry, k) => entry - mean[k]))) / length(x.flat());
+}
+
+const meanLength = (x) => x.reduce((sum, row) => sum + length(row), 0) / x.length;
+
+/** The token vectors before and after each of 24 layers, and both curves. */
+const stackOf = kept((residual, norm, withFeedForward, seed) => {
   const before = (x) => (norm === "pre" ? layerNorm(x) : x);
   const joined = (x, output) => {
     const y = residual ? x.map((row, i) => row.map((entry, k) => entry + output[i][k])) : output;
@@ -96,33 +106,23 @@ const statesOf = kept((residual, norm, withFeedForward, seed) => {
     if (withFeedForward) x = joined(x, feedForward(before(x), layer));
     states.push(x);
   }
-  return states;
+  return { states, distance: states.map(relativeDistance), norm: states.map(meanLength) };
 }, 32);
-
-const length = (row) => Math.sqrt(row.reduce((sum, entry) => sum + entry * entry, 0));
-
-/** How far the rows of x are from being one and the same vector, between 0 and 1. */
-export function relativeDistance(x) {
-  const mean = x[0].map((_, k) => x.reduce((sum, row) => sum + row[k], 0) / x.length);
-  return length(x.flatMap((row) => row.map((entry, k) => entry - mean[k]))) / length(x.flat());
-}
-
-const meanLength = (x) => x.reduce((sum, row) => sum + length(row), 0) / x.length;
 
 /** Everything that follows from the traits; the numbers that attnlib gives in Python. */
 export function compute({ residual, norm, feed_forward, depth, seed }) {
-  const all = statesOf(residual, norm, feed_forward, seed);
-  const full = statesOf(FULL.residual, FULL.norm, FULL.feed_forward, seed);
-  const states = all.slice(0, depth + 1);
+  const stack = stackOf(residual, norm, feed_forward, seed);
+  const full = stackOf(...FULL, seed);
+  const states = stack.states.slice(0, depth + 1);
   const unit = states[depth].map((row) => row.map((entry) => entry / length(row)));
   return {
     states,
     cosines: dotProducts(unit, unit, D_MODEL),
     curves: {
-      distance: all.map(relativeDistance),
-      norm: all.map(meanLength),
-      distance_full: full.map(relativeDistance),
-      norm_full: full.map(meanLength),
+      distance: stack.distance,
+      norm: stack.norm,
+      distance_full: full.distance,
+      norm_full: full.norm,
     },
   };
 }

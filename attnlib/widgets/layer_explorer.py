@@ -23,8 +23,8 @@ NOISE = 1e-12  # what is left below this distance is rounding
 
 # The sheet that everything is drawn on; layer_explorer.js draws on the same one.
 WIDTH, HEIGHT = 360, 512
-LEFT, WIDE = 46, 304
-CELL, PITCH, ROWS = 19, 18, 24  # the vectors: 7 rows of 16 squares
+LEFT, WIDE = 52, 296
+CELL, PITCH, ROWS = 18.5, 18, 24  # the vectors: 7 rows of 16 squares
 SMALL, COSINES = 15, 208  # the cosines: 7 rows of 7 squares
 _PLOTS = {
     # left, width, floor, height, and the powers of ten at the floor and at the top
@@ -212,9 +212,9 @@ PyTorch starts with. {N_HEADS} heads, d<sub>model</sub> = {D_MODEL}, d<sub>ff</s
         marks = self._marks()
         texts = {name: marks[name].pop("text") for name in ("title", "scale")}
         parts = [
-            text(texts["title"], 0, 14, "ink", data_part="title"),
+            text(texts["title"], 2, 14, "ink", data_part="title"),
             text(texts["scale"], LEFT, 167, data_part="scale"),
-            text("Cosine between tokens", 0, 194, "ink"),
+            text("Cosine between tokens", 2, 194, "ink"),
             text("filled: 1, hollow: −1", LEFT, 329),
         ]
         for i, token in enumerate(TOKENS):
@@ -229,7 +229,7 @@ PyTorch starts with. {N_HEADS} heads, d<sub>model</sub> = {D_MODEL}, d<sub>ff</s
             (
                 "distance",
                 "Distance from their mean, layer by layer",
-                0,
+                2,
                 358,
                 ("≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"),
                 (0, 6, 12, 18, 24),
