@@ -52,7 +52,7 @@ def relative_distance(x):
     Source
     ------
     Dong, Cordonnier and Loukas 2021, *Attention is not all you need: pure attention loses rank
-    doubly exponentially with depth*, section 2; they take another norm.
+    doubly exponentially with depth*. They take the 1-norm and the infinity norm together.
     """
     rest = x - x.mean(axis=-2, keepdims=True)
     return np.linalg.norm(rest, axis=(-2, -1)) / np.linalg.norm(x, axis=(-2, -1))
@@ -67,6 +67,9 @@ class LayerExplorer(CourseWidget):
     hands on its output alone. The widget shows the vectors after `depth` layers, the cosines
     between them, and how far they are apart and how long they are at every depth up to 24,
     beside the full block of the paper (residual, post-norm, feed-forward) with the same weights.
+
+    Without a residual the tokens are one vector after two to four layers, whatever the rest. A
+    feed-forward network with such weights does not stop that, and slows it for some seeds only.
 
     Parameters
     ----------
