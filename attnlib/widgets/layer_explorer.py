@@ -23,8 +23,8 @@ NOISE = 1e-12  # what is left below this distance is rounding
 
 # The sheet that everything is drawn on; layer_explorer.js draws on the same one.
 WIDTH, HEIGHT = 360, 512
-LEFT, WIDE = 46, 304
-CELL, PITCH, ROWS = 19, 18, 24  # the vectors: 7 rows of 16 squares
+LEFT, WIDE = 52, 296
+CELL, PITCH, ROWS = 18.5, 18, 24  # the vectors: 7 rows of 16 squares
 SMALL, COSINES = 15, 208  # the cosines: 7 rows of 7 squares
 _PLOTS = {
     # left, width, floor, height, and the powers of ten at the floor and at the top
@@ -52,7 +52,7 @@ def relative_distance(x):
     Source
     ------
     Dong, Cordonnier and Loukas 2021, *Attention is not all you need: pure attention loses rank
-    doubly exponentially with depth*, section 2; they take another norm.
+    doubly exponentially with depth*. They take the 1-norm and the infinity norm together.
     """
     rest = x - x.mean(axis=-2, keepdims=True)
     return np.linalg.norm(rest, axis=(-2, -1)) / np.linalg.norm(x, axis=(-2, -1))
@@ -67,6 +67,9 @@ class LayerExplorer(CourseWidget):
     hands on its output alone. The widget shows the vectors after `depth` layers, the cosines
     between them, and how far they are apart and how long they are at every depth up to 24,
     beside the full block of the paper (residual, post-norm, feed-forward) with the same weights.
+
+    Without a residual the tokens are one vector after two to four layers, whatever the rest. A
+    feed-forward network with such weights does not stop that, and slows it for some seeds only.
 
     Parameters
     ----------
@@ -212,9 +215,9 @@ PyTorch starts with. {N_HEADS} heads, d<sub>model</sub> = {D_MODEL}, d<sub>ff</s
         marks = self._marks()
         texts = {name: marks[name].pop("text") for name in ("title", "scale")}
         parts = [
-            text(texts["title"], 0, 14, "ink", data_part="title"),
+            text(texts["title"], 2, 14, "ink", data_part="title"),
             text(texts["scale"], LEFT, 167, data_part="scale"),
-            text("Cosine between tokens", 0, 194, "ink"),
+            text("Cosine between tokens", 2, 194, "ink"),
             text("filled: 1, hollow: −1", LEFT, 329),
         ]
         for i, token in enumerate(TOKENS):
@@ -229,7 +232,7 @@ PyTorch starts with. {N_HEADS} heads, d<sub>model</sub> = {D_MODEL}, d<sub>ff</s
             (
                 "distance",
                 "Distance from their mean, layer by layer",
-                0,
+                2,
                 358,
                 ("≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"),
                 (0, 6, 12, 18, 24),
@@ -352,23 +355,24 @@ def _layers(seed):
 @functools.lru_cache(maxsize=64)
 def _states(residual, norm, with_feed_forward, seed):
     """The token vectors before and after each of 24 layers, (25, 7, 16)."""
+
+    def before(x):
+        return layer_norm(x) if norm == "pre" else x
+
+    def joined(x, output):
+        y = x + output if residual else output
+        return layer_norm(y) if norm == "post" else y
+
     x = np.stack([word_vector(token, "token", D_MODEL) for token in TOKENS])
     states = [x]
     for attention, w_1, w_2 in _layers(seed):
-        x = _sublayer(x, lambda x: attention(x)[0], residual, norm)  # noqa: B023
+        x = joined(x, attention(before(x))[0])
         if with_feed_forward:
-            x = _sublayer(x, lambda x: feed_forward(x, w_1, None, w_2, None), residual, norm)  # noqa: B023
+            x = joined(x, feed_forward(before(x), w_1, None, w_2, None))
         states.append(x)
     states = np.stack(states)
     states.flags.writeable = False  # shared by all widgets
     return states
-
-
-def _sublayer(x, f, residual, norm):
-    """What a sublayer f hands on, with its residual and its norm where there are any."""
-    y = f(layer_norm(x) if norm == "pre" else x)
-    y = x + y if residual else y
-    return layer_norm(y) if norm == "post" else y
 
 
 def _mean_length(x):
