@@ -98,9 +98,9 @@ def test_relative_table_is_asymmetric_peaks_before_and_ends_at_eight():
     assert explorer.table.shape == (8, 17)
     np.testing.assert_array_equal(explorer.table.argmax(axis=1), 8 - np.arange(1, 9))
     np.testing.assert_array_equal(explorer.table[0, 6:11], [1.5, 2, 1.5, 1, 0.5])
-    assert explorer.scores[20, 18] == 3 and explorer.scores[20, 22] == 1
-    assert explorer.scores[20, 12] == explorer.scores[20, 3] == 0
-    assert explorer.scores[20, 28] == explorer.scores[20, 63] == -2
+    row = explorer.scores[20]
+    np.testing.assert_allclose(row[[18, 19, 20, 22]], [3, 2.5, 2, 1])
+    np.testing.assert_allclose(row[[3, 12, 28, 63]], [0, 0, -2, -2], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -149,7 +149,6 @@ def test_repr_makes_it_again_and_traits_follow():
         ("base", 1.5, "a number from 2 to 1000000"),
         ("base", math.nan, "a number from 2 to 1000000"),
         ("base", math.inf, "a number from 2 to 1000000"),
-        ("base", True, "a number from 2 to 1000000"),
         ("head", 8, "a whole number from 0 to 7"),
     ],
 )

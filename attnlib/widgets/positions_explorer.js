@@ -53,7 +53,8 @@ export function compute({ kind, d_model, base, head }) {
 
 /** Two decimals, with a true minus and no minus before 0.00. */
 function two(x) {
-  const size = (Math.floor(Math.abs(x) * 100 + 0.5) / 100).toFixed(2);
+  // Half up, also where rounding has left a half a little short.
+  const size = (Math.floor(Math.abs(x) * 100 + 0.5 + 1e-9) / 100).toFixed(2);
   return (x < 0 && size !== "0.00" ? "−" : "") + size;
 }
 
@@ -96,7 +97,7 @@ export function said(s, now) {
     encoding_title: {
       none: "Nothing added",
       sinusoidal: "Added to the word",
-      rotary: "Each pair of numbers, turned",
+      rotary: "Each pair, turned",
       alibi: "Added to a row of scores",
       relative: "Added to a row of scores",
     }[kind],

@@ -49,7 +49,7 @@ SHADES = 16  # steps of opacity in a heatmap
 _TITLES = {
     "none": ("Nothing added", "Score against the offset"),
     "sinusoidal": ("Added to the word", "PE(p) · PE(p + k)"),
-    "rotary": ("Each pair of numbers, turned", "Score against the offset"),
+    "rotary": ("Each pair, turned", "Score against the offset"),
     "alibi": ("Added to a row of scores", "Added at each offset"),
     "relative": ("Added to a row of scores", "Added at each offset"),
 }
@@ -511,7 +511,8 @@ def _text(content, x, y, anchor, role="muted", /):
 
 def _two(x):
     """Two decimals, with a true minus and no minus before 0.00."""
-    size = f"{math.floor(abs(x) * 100 + 0.5) / 100:.2f}"  # half up, as in the page
+    # Half up, as in the page, and also where rounding has left a half a little short.
+    size = f"{math.floor(abs(x) * 100 + 0.5 + 1e-9) / 100:.2f}"
     return ("−" if x < 0 and size != "0.00" else "") + size
 
 
