@@ -23,7 +23,7 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     .. math:: Z_i = \frac{\sum_j e^{\tilde S_{ij} - m_i} V_j}{\sum_j e^{\tilde S_{ij} - m_i}},
         \qquad m_i = \max_j \tilde S_{ij}
 
-    Eq. (4) of chapter 10. A row of scores is needed whole for its softmax, but no row needs
+    Eq. (5) of chapter 10. A row of scores is needed whole for its softmax, but no row needs
     another: `block` rows at a time share one buffer, in which they become scores, then powers.
     The division by the row's sum waits until the values are blended, where it is d_v numbers a
     row and not n_k.

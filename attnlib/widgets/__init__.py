@@ -4,7 +4,9 @@ from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.heads_viewer import HeadsViewer
+from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.mask_painter import MaskPainter
+from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
@@ -15,7 +17,9 @@ __all__ = [
     "CostCalculator",
     "HandCalculator",
     "HeadsViewer",
+    "LayerExplorer",
     "MaskPainter",
+    "PositionsExplorer",
     "Predict",
     "Progress",
     "Quiz",
