@@ -1,5 +1,7 @@
 """The same attention in linear memory: some queries at a time, every step in one small buffer."""
 
+import math
+
 import numpy as np
 
 from attnlib.attention import (
@@ -11,6 +13,8 @@ from attnlib.attention import (
     weighted_sum,
 )
 
+SAFE = 60.0  # e^60 is about 1e26: sums of such powers stay far inside float32
+
 
 @np.errstate(all="ignore")  # NaN behind a mask is valid input, so it must not warn
 def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale=None, block=128):
@@ -19,7 +23,7 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     .. math:: Z_i = \frac{\sum_j e^{\tilde S_{ij} - m_i} V_j}{\sum_j e^{\tilde S_{ij} - m_i}},
         \qquad m_i = \max_j \tilde S_{ij}
 
-    Eq. (4) of chapter 10. A row of scores is needed whole for its softmax, but no row needs
+    Eq. (5) of chapter 10. A row of scores is needed whole for its softmax, but no row needs
     another: `block` rows at a time share one buffer, in which they become scores, then powers.
     The division by the row's sum waits until the values are blended, where it is d_v numbers a
     row and not n_k.
@@ -71,6 +75,11 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     keys = np.broadcast_to(keys, (*leading, n_k, d_k))
     values = np.broadcast_to(values, (*leading, n_k, d_v))
 
+    # No score is larger than the longest query times the longest key (Cauchy-Schwarz). If even
+    # that cannot overflow in exp, the shift by the row's maximum changes nothing and is spared.
+    largest = abs(scale) * _longest(queries) * _longest(keys)
+    shift = not largest < SAFE or (mask is not None and mask.dtype != bool)
+
     output = np.empty((*leading, n_q, d_v), dtype)
     buffer, ones = np.empty(min(block, n_q) * n_k, wide), np.ones(n_k, wide)
     for head in np.ndindex(*leading):
@@ -85,10 +94,17 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
             np.matmul(scaled, head_keys[:seen].T, out=scores)
             block_mask = None if mask is None else mask[head][rows, :seen]
             block_scores(scores, block_mask, causal, first)
-            scores -= scores.max(-1, keepdims=True, initial=np.finfo(wide).min)
+            if shift:
+                scores -= scores.max(-1, keepdims=True, initial=np.finfo(wide).min)
             powers = np.exp(scores, out=scores)
             total = (powers @ ones[:seen])[:, None]  # a sum, by the faster product
             total[total == 0] = 1  # a query with nothing to attend to keeps its zeros
             blended = weighted_sum(powers, head_values[:seen], block_mask, causal, first)
             np.divide(blended, total, out=output[head][rows], casting="same_kind")
     return output
+
+
+def _longest(vectors):
+    """Return the length of the longest of some vectors (..., d); NaN if there is one in them."""
+    wide = np.result_type(vectors, np.float32)
+    return math.sqrt(np.einsum("...d,...d->...", vectors, vectors, dtype=wide).max(initial=0))

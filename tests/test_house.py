@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "bridge": {"numpy", "torch"} | MATHEMATICS,
     "pretrained": {"numpy"} | MATHEMATICS,
     "plots": {"numpy", "matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
-    "check": {"numpy"} | MATHEMATICS,
+    "check": {"numpy", "check"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"} | MATHEMATICS,
 }
 
@@ -130,6 +130,13 @@ def test_import_attnlib_loads_the_mathematics_alone():
     code = f"import attnlib, sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_every_folder_of_attnlib_is_installed():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "attnlib").rglob("*.py")}
+    listed = settings["setuptools"]["packages"]
+    assert sorted(listed) == sorted(".".join(folder.parts) for folder in folders)
 
 
 # Chapters
@@ -259,6 +266,22 @@ def test_chapters_have_the_same_shape(chapters):
         if OPENING_BOX not in notebook.cells[0].source:
             offences.append(f"{name}: no opening box")
     assert_none(offences, f"every chapter has {REQUIRED}")
+
+
+def test_the_landing_page_counts_what_can_be_answered(chapters):
+    """The keys of its Progress are those of the chapters' predictions and quizzes."""
+    page = (ROOT / "index.md").read_text(encoding="utf-8")
+    cell = next(
+        cell for cell in re.findall(r"{code-cell}.*?\n\n(.*?)```", page, re.S) if "Progress" in cell
+    )
+    names = {}
+    exec(cell.replace("Progress(", "kept = ("), names)
+    promised = {key for keys in names["kept"].values() for key in keys}
+    asked = set()
+    for number, notebook in enumerate(chapters.values(), start=1):
+        text = "\n".join(cell.source for cell in notebook.cells)
+        asked |= set(re.findall(r'key="([^"]+)"', text)) | {f"chapter-{number}-quiz"}
+    assert promised == asked
 
 
 # Contents and citations

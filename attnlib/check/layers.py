@@ -1,0 +1,382 @@
+# ruff: noqa: N803 -- learners write X, M, W_Q and V as in the formula, and messages repeat them
+"""Checkers of chapters 8 to 10: layer norm, cross-attention, online softmax."""
+
+import math
+
+import numpy as np
+
+from attnlib import attention as exact
+from attnlib import layers
+from attnlib.check import words
+from attnlib.check.basics import unshifted_softmax
+from attnlib.check.verdict import draw, judge
+
+# Chapter 8
+
+
+def layer_norm(function):
+    """Check layer norm, Eq. (1) of chapter 8, with an epsilon of 1e-5.
+
+    Parameters
+    ----------
+    function : callable
+        Takes x (n, d), gamma (d,) and beta (d,), returns (n, d) in their dtype: float32 stays
+        float32.
+
+    Returns
+    -------
+    Verdict
+    """
+
+    def right(x, gamma, beta):
+        return layers.layer_norm(x, gamma, beta)
+
+    def mean(x):
+        return x.mean(axis=-1, keepdims=True)
+
+    def variance(x, **options):
+        return x.var(axis=-1, keepdims=True, **options)
+
+    def root(x, eps=1e-5):
+        return np.sqrt(variance(x) + eps)
+
+    def normed(x, centre=mean, spread=root):
+        return (x - centre(x)) / spread(x)
+
+    def scaled(**how):
+        """Return layer norm with another centre or spread, made of x."""
+        return lambda x, gamma, beta: gamma * normed(x, **how) + beta
+
+    lost = "The mean or the variance of each row lost its axis: keep it with keepdims=True."
+    not_1e5 = "Your epsilon is not 1e-5."
+    mistakes = [
+        (
+            "You took mean and variance down the columns, over the tokens. Each token is normed by "
+            "itself: axis=-1.",
+            scaled(centre=lambda x: x.mean(axis=0), spread=lambda x: np.sqrt(x.var(axis=0) + 1e-5)),
+        ),
+        (
+            "You took one mean and one variance for all entries. Each row has its own: axis=-1.",
+            scaled(centre=np.mean, spread=lambda x: np.sqrt(x.var() + 1e-5)),
+        ),
+        (
+            "Epsilon stands outside of the root. It belongs under it: sqrt(variance + epsilon).",
+            scaled(spread=lambda x: x.std(axis=-1, keepdims=True) + 1e-5),
+        ),
+        (
+            "Your variance is divided by d - 1. Here it is divided by d: no ddof=1.",
+            scaled(spread=lambda x: np.sqrt(variance(x, ddof=1) + 1e-5)),
+        ),
+        (
+            "Epsilon is missing: a row of equal numbers gives 0 / 0.",
+            scaled(spread=lambda x: root(x, eps=0)),
+        ),
+        *[(not_1e5, scaled(spread=lambda x, eps=eps: root(x, eps))) for eps in (1e-3, 1e-6, 1e-12)],
+        (
+            "You did not subtract the mean: divide x - mean, not x.",
+            scaled(centre=lambda x: 0),
+        ),
+        (
+            "This is RMSNorm: it divides by the root of the mean square and subtracts no mean.",
+            scaled(centre=lambda x: 0, spread=lambda x: np.sqrt(mean(x**2) + 1e-5)),
+        ),
+        (
+            "You only subtracted the mean. Divide by the root of the variance too.",
+            scaled(spread=lambda x: 1),
+        ),
+        (
+            "You divided by the variance, not by its root.",
+            scaled(spread=lambda x: variance(x) + 1e-5),
+        ),
+        (
+            "You divided by the length of the row. The variance is the mean of the squares, not "
+            "their sum.",
+            scaled(spread=lambda x: np.sqrt(x.shape[-1] * variance(x) + 1e-5)),
+        ),
+        ("gamma and beta are missing.", lambda x, gamma, beta: normed(x)),
+        ("gamma is missing: multiply by it.", lambda x, gamma, beta: normed(x) + beta),
+        ("beta is missing: add it at the end.", lambda x, gamma, beta: gamma * normed(x)),
+        (
+            "You added beta before gamma multiplied. First gamma, then beta.",
+            lambda x, gamma, beta: gamma * (normed(x) + beta),
+        ),
+        (
+            "gamma and beta are exchanged: gamma multiplies, beta is added.",
+            lambda x, gamma, beta: beta * normed(x) + gamma,
+        ),
+        (lost, lambda x, gamma, beta: x - x.mean(axis=-1)),
+    ]
+    x, gamma, beta = draw(5, 7), 1 + draw(7, seed=1) / 2, draw(7, seed=2)
+    short = draw(3, seed=3), draw(3, seed=4)
+    cases = {
+        "ordinary rows": (x, gamma, beta),
+        # Where the variance is smaller than epsilon, the place of epsilon shows.
+        "rows of small spread": (2 + x / 1e3, gamma, beta),
+        "more rows than columns": (draw(7, 3, seed=5), *short),
+        "rows of equal numbers": (np.full((2, 3), 2.0), *short),
+        "float32": tuple(array.astype(np.float32) for array in (x, gamma, beta)),
+    }
+    returns = {"normed rows": "as x"}
+    return judge(function, right, mistakes, cases, returns, keeps_dtype=True)
+
+
+# Chapter 9
+
+
+def cross_attention(function):
+    """Check cross-attention, Eq. (1) of chapter 9: X asks, the memory M answers.
+
+    Parameters
+    ----------
+    function : callable
+        Takes X (n_q, d_model), M (n_k, d_memory), W_Q (d_model, d_k), W_K (d_memory, d_k) and
+        W_V (d_memory, d_v), returns the output Z (n_q, d_v).
+
+    Returns
+    -------
+    Verdict
+    """
+
+    def right(X, M, W_Q, W_K, W_V):
+        return attend(X @ W_Q, M @ W_K, M @ W_V)
+
+    def scaled(Q, K):
+        return Q @ K.T / math.sqrt(K.shape[1])
+
+    def attend(Q, K, V):
+        return exact.softmax(scaled(Q, K)) @ V
+
+    def weighted(weights_of):
+        """Return cross-attention with other weights, made of the scaled scores."""
+        return lambda X, M, W_Q, W_K, W_V: weights_of(scaled(X @ W_Q, M @ W_K)) @ (M @ W_V)
+
+    def divided(divisor):
+        """Return cross-attention with another divisor, made of the sizes."""
+
+        def function(X, M, W_Q, W_K, W_V):
+            sizes = {"d_k": W_K.shape[1], "d_v": W_V.shape[1], "d_model": X.shape[1]}
+            scores = X @ W_Q @ (M @ W_K).T / divisor(n_q=len(X), n_k=len(M), **sizes)
+            return exact.softmax(scores) @ (M @ W_V)
+
+        return function
+
+    unprojected = "The scores compare what is projected: Q = X W_Q with K = M W_K."
+    mistakes = [
+        (
+            "Your keys come from X. Keys and values both come from the memory: K = M W_K.",
+            lambda X, M, W_Q, W_K, W_V: attend(X @ W_Q, X @ W_K, M @ W_V),
+        ),
+        (
+            "Your values come from X. Keys and values both come from the memory: V = M W_V.",
+            lambda X, M, W_Q, W_K, W_V: attend(X @ W_Q, M @ W_K, X @ W_V),
+        ),
+        (
+            "This is self-attention: X asks X. Keys and values come from the memory M.",
+            lambda X, M, W_Q, W_K, W_V: attend(X @ W_Q, X @ W_K, X @ W_V),
+        ),
+        (
+            "X and M are exchanged: X asks, so it makes the queries; M makes keys and values.",
+            lambda X, M, W_Q, W_K, W_V: attend(M @ W_Q, X @ W_K, X @ W_V),
+        ),
+        (
+            "Here the memory asks itself. The queries come from X: Q = X W_Q.",
+            lambda X, M, W_Q, W_K, W_V: attend(M @ W_Q, M @ W_K, M @ W_V),
+        ),
+        (
+            "W_K and W_V are exchanged: K = M W_K, V = M W_V.",
+            lambda X, M, W_Q, W_K, W_V: attend(X @ W_Q, M @ W_V, M @ W_K),
+        ),
+        (
+            "You blended the memory as it is. Project it first: V = M W_V.",
+            lambda X, M, W_Q, W_K, W_V: attend(X @ W_Q, M @ W_K, M),
+        ),
+        (
+            words.KEYS_BLENDED,
+            lambda X, M, W_Q, W_K, W_V: attend(X @ W_Q, M @ W_K, M @ W_K),
+        ),
+        (unprojected, lambda X, M, W_Q, W_K, W_V: attend(X @ W_Q, M, M @ W_V)),
+        (unprojected, lambda X, M, W_Q, W_K, W_V: attend(X, M @ W_K, M @ W_V)),
+        (words.UPRIGHT, lambda X, M, W_Q, W_K, W_V: (X @ W_Q) @ (M @ W_K)),
+        (words.UNSCALED, divided(lambda **sizes: 1)),
+        (words.BY_D_K, divided(lambda d_k, **sizes: d_k)),
+        (words.MULTIPLIED, divided(lambda d_k, **sizes: 1 / math.sqrt(d_k))),
+        (words.BY_D_V, divided(lambda d_v, **sizes: math.sqrt(d_v))),
+        (words.BY_N_Q, divided(lambda n_q, **sizes: math.sqrt(n_q))),
+        (words.BY_N_K, divided(lambda n_k, **sizes: math.sqrt(n_k))),
+        (
+            "You divided by the square root of d_model, the width of X. Use d_k, that of the keys.",
+            divided(lambda d_model, **sizes: math.sqrt(d_model)),
+        ),
+        (words.COLUMNS, weighted(lambda scores: exact.softmax(scores, axis=0))),
+        (words.EVERYTHING, weighted(lambda scores: np.exp(scores) / np.exp(scores).sum())),
+        (words.NOT_DIVIDED, weighted(np.exp)),
+        (words.OVERFLOW, weighted(unshifted_softmax)),
+        ("Softmax is missing: the scaled scores were used as weights.", weighted(np.copy)),
+        (
+            "These are the weights. Blend the values with them: Z = A V.",
+            lambda X, M, W_Q, W_K, W_V: exact.softmax(scaled(X @ W_Q, M @ W_K)),
+        ),
+    ]
+
+    def drawn(n_q, n_k, d_model, d_memory, d_k, d_v):
+        shapes = (n_q, d_model), (n_k, d_memory), (d_model, d_k), (d_memory, d_k), (d_memory, d_v)
+        X, M, *projections = (draw(*shape, seed=seed) for seed, shape in enumerate(shapes))
+        return X, M, *(W / math.sqrt(len(W)) for W in projections)
+
+    plain = drawn(n_q=3, n_k=5, d_model=7, d_memory=11, d_k=13, d_v=2)
+    cases = {
+        "three queries and a memory of five": plain,
+        # A swap fails above. Here each one runs, so that it can be told from the others.
+        "sizes that are equal": drawn(n_q=5, n_k=5, d_model=7, d_memory=7, d_k=3, d_v=3),
+        "scores in the thousands": (1e4 * plain[0], *plain[1:]),
+        "float32": tuple(array.astype(np.float32) for array in plain),
+    }
+    return judge(function, right, mistakes, cases, {"Z": "one blended value for each query"})
+
+
+# Chapter 10
+
+
+def online_softmax(function):
+    """Check the average of the values under softmax, met one block of keys at a time.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the scores s (n_k,) of one query, the values V (n_k, d_v) and block, how many keys
+        are seen at a time; returns softmax(s) V (d_v,). The last block may be shorter.
+
+    Returns
+    -------
+    Verdict
+    """
+
+    def right(s, V, block):
+        return exact.softmax(s) @ V
+
+    def shrink(old, new):
+        return np.exp(old - new)
+
+    def keep(old, new):
+        return 1
+
+    def forget(old, new):
+        return 0
+
+    def swell(old, new):
+        return np.exp(new - old) if np.isfinite(old) else 1
+
+    def streamed(largest_of=max, total_by=shrink, output_by=shrink, start=-np.inf, divided=True):
+        """Return the running sums with another maximum, or other factors at a new maximum."""
+
+        def function(s, V, block):
+            largest, total, output = start, 0, 0
+            for first in range(0, len(s), block):
+                scores, values = s[first : first + block], V[first : first + block]
+                before, largest = largest, largest_of(largest, scores.max())
+                powers = np.exp(scores - largest)
+                total = total * total_by(before, largest) + powers.sum()
+                output = output * output_by(before, largest) + powers @ values
+            return output / total if divided else output
+
+        return function
+
+    def blocks(s, V, block):
+        starts = range(0, len(s), block)
+        return [right(s[i : i + block], V[i : i + block], block) for i in starts]
+
+    def whole_blocks(s, V, block):
+        seen = len(s) // block * block
+        return right(s[:seen], V[:seen], block)
+
+    def latest(old, new):
+        return new
+
+    mistakes = [
+        (
+            "When the maximum rises, what you summed before still stands under the old one: "
+            "multiply sum and output by e^(old - new).",
+            streamed(total_by=keep, output_by=keep),
+        ),
+        (
+            "You rescale the output but not the sum of the powers. Both stand under the old "
+            "maximum: multiply both by e^(old - new).",
+            streamed(total_by=keep),
+        ),
+        (
+            "You rescale the sum of the powers but not the output. Both stand under the old "
+            "maximum: multiply both by e^(old - new).",
+            streamed(output_by=keep),
+        ),
+        (
+            "Your factor is upside down: a larger maximum makes old powers smaller, e^(old - new).",
+            streamed(total_by=swell, output_by=swell),
+        ),
+        (
+            "NaN from the first block on, where the old maximum is -inf: e^(new - old) and "
+            "e^(s - old) are infinite there. Use e^(old - new) and e^(s - new).",
+            lambda s, V, block: np.full_like(V[0], np.nan),
+        ),
+        (
+            "Each block subtracts its own maximum, so their powers cannot be added. Keep one "
+            "running maximum, and rescale when it rises.",
+            streamed(latest, total_by=keep, output_by=keep),
+        ),
+        (
+            "Your maximum can fall, and then e^(old - new) overflows: keep the larger of the old "
+            "one and that of the block.",
+            streamed(latest),
+        ),
+        (
+            "You keep the maximum of the first block, so larger scores that follow overflow: let "
+            "it rise.",
+            streamed(lambda old, new: old if np.isfinite(old) else new),
+        ),
+        (
+            "Your maximum starts too high: scores far below it have powers of 0. Start at -inf.",
+            streamed(start=0),
+        ),
+        (
+            "Large scores overflow: keep a running maximum, and subtract it before you raise e.",
+            streamed(lambda old, new: 0, total_by=keep, output_by=keep),
+        ),
+        (
+            "You took the mean of the blocks' own softmaxes. A block with larger scores weighs "
+            "more: add up powers, and divide once at the end.",
+            lambda s, V, block: np.mean(blocks(s, V, block), axis=0),
+        ),
+        (
+            "You added up the blocks' own softmaxes, so the weights sum to the number of blocks. "
+            "Add up powers, and divide once at the end.",
+            lambda s, V, block: np.sum(blocks(s, V, block), axis=0),
+        ),
+        (
+            "The last block is dropped where it is shorter than the others.",
+            whole_blocks,
+        ),
+        (
+            "Only the last block is left: add to the sum and the output, do not replace them.",
+            streamed(total_by=forget, output_by=forget),
+        ),
+        (
+            "You divide by the powers of the last block alone. Add them up over all blocks.",
+            streamed(total_by=forget),
+        ),
+        (
+            "The division is missing: at the end, divide the output by the sum of the powers.",
+            streamed(divided=False),
+        ),
+    ]
+    s, V = draw(7), draw(7, 3, seed=1)
+    cases = {
+        "seven keys in blocks of 2": (s, V, 2),
+        "eleven keys in blocks of 3": (draw(11, seed=2), draw(11, 5, seed=3), 3),
+        "one key at a time": (s, V, 1),
+        "a block longer than all keys": (s, V, 13),
+        "scores that rise by the thousand": (s + 1e3 * np.arange(7), V, 2),
+        "scores that fall by the thousand": (s - 1e3 * np.arange(7), V, 2),
+        "scores near -10,000": (s - 1e4, V, 2),
+        "float32": (s.astype(np.float32), V.astype(np.float32), 2),
+    }
+    returns = {"output": "one number for each dimension of the values"}
+    return judge(function, right, mistakes, cases, returns)
