@@ -34,6 +34,7 @@ MAY_IMPORT = {
     "blockwise": {"numpy", "attention"},
     "gradients": {"numpy", "attention"},
     "bridge": {"numpy", "torch"} | MATHEMATICS,
+    "induction": {"numpy"} | MATHEMATICS,
     "pretrained": {"numpy"} | MATHEMATICS,
     "plots": {"numpy", "matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
