@@ -28,10 +28,12 @@ TransformerDecoderLayer
     Raises
     ------
     TypeError
-        If `module` is something else.
+        If `module` or a part of it is something else, or its weights are not float16, float32 or
+        float64.
     ValueError
-        If it does what this library cannot: `bias_k`, `add_zero_attn`, an activation other than
-        ReLU and exact GELU, or norms with different epsilons.
+        If it does what this library cannot: `add_bias_kv`, `add_zero_attn`, keys and values from
+        memories of two widths, an activation other than ReLU and exact GELU, or norms with
+        different epsilons.
 
     Source
     ------
@@ -112,7 +114,12 @@ def _write_activation(activation):
 
 def _to_numpy(tensor):
     """Return a copy of a tensor, None for None."""
-    return None if tensor is None else tensor.detach().cpu().numpy().copy()
+    if tensor is None:
+        return None
+    kind = str(tensor.dtype).removeprefix("torch.")
+    if kind not in ("float16", "float32", "float64"):  # NumPy has no bfloat16, for one
+        raise TypeError(f"module must hold float16, float32 or float64; got {kind}")
+    return tensor.detach().cpu().numpy().copy()
 
 
 def _to_columns(tensor):
@@ -122,7 +129,10 @@ def _to_columns(tensor):
 
 def _read_attention(module):
     if module.bias_k is not None or module.add_zero_attn:
-        raise ValueError("module must have neither bias_k, bias_v nor add_zero_attn; got one")
+        raise ValueError(
+            "module must have neither add_bias_kv nor add_zero_attn; "
+            f"got add_bias_kv={module.bias_k is not None}, add_zero_attn={module.add_zero_attn}"
+        )
     if module.in_proj_weight is not None:
         weights = module.in_proj_weight.chunk(3)
     else:  # keys and values come from a memory of another width
@@ -137,7 +147,7 @@ def _read_attention(module):
 
 def _read_layer(module, norms):
     """Return what encoder and decoder layers of torch share, as fields of ours."""
-    epsilons = {norm.eps for norm in norms}
+    epsilons = {_check_norm(norm).eps for norm in norms}
     if len(epsilons) > 1:
         raise ValueError(f"norms must have one eps; got {sorted(epsilons)}")
     fields = {
@@ -166,13 +176,22 @@ def _read_decoder_layer(module):
 
 
 def _read_encoder(module):
-    layers = [_read_encoder_layer(layer) for layer in module.layers]
+    layers = [from_torch(layer) for layer in module.layers]
     if module.norm is None:
         return Encoder(layers)
-    gamma = _to_numpy(module.norm.weight)
+    gamma = _to_numpy(_check_norm(module.norm).weight)
     if gamma is None:  # a norm without a scale is still a norm
         gamma = np.ones(layers[0].d_model, layers[0].w_1.dtype)
     return Encoder(layers, gamma, _to_numpy(module.norm.bias), module.norm.eps)
+
+
+def _check_norm(norm):
+    """Return a norm of torch if it is that of this library."""
+    from torch import nn
+
+    if not isinstance(norm, nn.LayerNorm):
+        raise TypeError(f"norms must be LayerNorm; got {type(norm).__name__}")
+    return norm
 
 
 def _write_attention(layer):
@@ -214,9 +233,8 @@ def _write_encoder(encoder):
     from torch import nn
 
     modules = [_write_encoder_layer(layer) for layer in encoder.layers]
-    norm = None
+    dtype, norm = _torch_dtype(encoder, *encoder.layers), None
     if encoder.gamma is not None:
-        dtype = _torch_dtype(encoder, *encoder.layers)
         bias = encoder.beta is not None
         norm = nn.LayerNorm(encoder.gamma.size, encoder.eps, bias=bias, dtype=dtype)
         _fill(norm.weight, encoder.gamma, 1)

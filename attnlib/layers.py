@@ -8,8 +8,8 @@ from numbers import Real
 import numpy as np
 from scipy.special import erf
 
-from attnlib.attention import as_floats, as_size
-from attnlib.multihead import MultiHeadAttention, project, read_tokens, xavier
+from attnlib.attention import as_floats, as_size, read_mask
+from attnlib.multihead import MultiHeadAttention, project, read_tokens, scores_shape, xavier
 
 
 @np.errstate(all="ignore")  # a row of NaN is valid input, so it must not warn
@@ -206,6 +206,7 @@ class _Layer:
         attentions = [getattr(self, name) for name in self._attentions]
         widths = {self.w_1.shape[0], self.w_2.shape[1]}
         widths |= {width for a in attentions for width in (a.w_q.shape[0], a.w_o.shape[1])}
+        widths.add(self.attention.w_k.shape[0])  # tokens that attend to themselves
         if len(widths) > 1:
             raise ValueError(
                 "attention and feed-forward must lead from one width back to it; "
@@ -511,6 +512,8 @@ class DecoderLayer(_Layer):
             As `MultiHeadAttention`.
         """
         x = read_tokens(x, "x", self.d_model)
+        memory = read_tokens(memory, "memory", self.cross_attention.w_k.shape[0])
+        memory_mask = read_mask(memory_mask, scores_shape(x, memory), "memory_mask")
         if self.norm_first:
             attended, self_weights = self.attention(self._norm(x, 1), mask=mask)
             x = x + attended

@@ -161,7 +161,7 @@ class MultiHeadAttention:
             columns = getattr(self, name).shape[1]
             if columns % self.n_heads or columns == 0:
                 raise ValueError(
-                    f"the columns of {name} must be divisible by n_heads = {self.n_heads}; "
+                    f"{name} must have a multiple of n_heads = {self.n_heads} columns; "
                     f"got {columns}"
                 )
 
@@ -194,7 +194,8 @@ class MultiHeadAttention:
         Raises
         ------
         TypeError
-            If a size is not a whole number, or `dtype` is not one of the three.
+            If a size is not a whole number, `rng` is not a Generator, or `dtype` is not one of
+            the three.
         ValueError
             If a size is below 1, or `n_heads` does not divide `d_model`.
 
@@ -231,6 +232,9 @@ class MultiHeadAttention:
         -------
         output : array, shape (..., n_q, d_model)
         weights : array, shape (..., n_heads, n_q, n_k)
+            Both in the common dtype of the tokens and the layer, which `mask` and `score_bias`
+            never change. A token with nothing to attend to has zero weights, so its output is
+            `b_o`.
 
         Raises
         ------
@@ -241,7 +245,7 @@ class MultiHeadAttention:
             `score_bias` holds NaN or +inf.
         """
         x = read_tokens(x, "x", self.w_q.shape[0])
-        memory = x if memory is None else read_tokens(memory, "memory", self.w_k.shape[0])
+        memory = read_tokens(x if memory is None else memory, "memory", self.w_k.shape[0])
         queries = split_heads(project(x, self.w_q, self.b_q), self.n_heads)  # (..., h, n_q, d_k)
         keys = split_heads(project(memory, self.w_k, self.b_k), self.n_heads)  # (..., h, n_k, d_k)
         values = split_heads(project(memory, self.w_v, self.b_v), self.n_heads)
@@ -251,14 +255,8 @@ class MultiHeadAttention:
 
     def _read_masks(self, mask, score_bias, x, memory):
         """Join `mask`, which has no axis for the heads, and `score_bias`, which has one."""
-        try:
-            leading = np.broadcast_shapes(x.shape[:-2], memory.shape[:-2])
-        except ValueError:
-            raise ValueError(
-                f"the leading axes of x and memory must broadcast; got {x.shape} and {memory.shape}"
-            ) from None
-        n_q, n_k = x.shape[-2], memory.shape[-2]
-        mask = read_mask(mask, (*leading, n_q, n_k))
+        *leading, n_q, n_k = shape = scores_shape(x, memory)
+        mask = read_mask(mask, shape)
         if mask is not None and mask.ndim > 2:
             mask = mask[..., None, :, :]  # or the batch would line up with the heads
         if score_bias is None:
@@ -267,7 +265,9 @@ class MultiHeadAttention:
         read_mask(score_bias, (*leading, self.n_heads, n_q, n_k), "score_bias")
         if mask is None:
             return score_bias
-        return score_bias + (np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask)
+        if mask.dtype == bool:
+            return np.where(mask, score_bias, -np.inf)
+        return np.add(score_bias, mask, dtype=np.float64)  # a sum can pass float16's 65504
 
 
 def project(x, w, b):
@@ -276,6 +276,17 @@ def project(x, w, b):
     if b is not None:
         y += b  # in place: a second array of this size takes longer than the sum
     return y
+
+
+def scores_shape(x, memory):
+    """Return (..., n_q, n_k): the shape of the scores of one head."""
+    try:
+        leading = np.broadcast_shapes(x.shape[:-2], memory.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"the leading axes of x and memory must broadcast; got {x.shape} and {memory.shape}"
+        ) from None
+    return (*leading, x.shape[-2], memory.shape[-2])
 
 
 def read_tokens(x, name, width):

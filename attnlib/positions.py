@@ -29,7 +29,7 @@ def sinusoidal_positions(n, d_model, *, base=10000.0, dtype=np.float64):
     d_model : int
         Width in dimensions. If it is odd, the last sine has no cosine.
     base : float
-        b: the longest wavelength is almost 2 pi b positions.
+        b: the wavelengths grow from 2 pi positions towards 2 pi b.
     dtype : float16, float32 or float64
         Of the result; the angles are always worked out in float64.
 
@@ -64,6 +64,7 @@ def sinusoidal_positions(n, d_model, *, base=10000.0, dtype=np.float64):
     return encoding
 
 
+@np.errstate(all="ignore")  # infinity behind a mask is valid input, so it must not warn
 def rotary(x, positions=None, *, base=10000.0, layout="interleaved"):
     r"""Turn each pair of numbers by an angle that grows with the position (RoPE).
 
@@ -170,22 +171,23 @@ def alibi_bias(n_heads, n_q, n_k=None, *, dtype=np.float64):
 
     Source
     ------
-    Press, Smith and Lewis 2022, *Train Short, Test Long*, section 3 and its footnote on
-    other numbers of heads.
+    Press, Smith and Lewis 2022, *Train Short, Test Long*, section 3. Numbers of heads that are no
+    power of 2 are in the authors' code alone, `get_slopes`.
 
     Examples
     --------
     >>> alibi_bias(8, 1, 3)[:2]
-    array([[[-0.  , -0.5 , -1.  ]],
+    array([[[ 0.  , -0.5 , -1.  ]],
     <BLANKLINE>
-           [[-0.  , -0.25, -0.5 ]]])
+           [[ 0.  , -0.25, -0.5 ]]])
     """
     n_heads = as_size(n_heads, "n_heads", least=1)
     distance = np.abs(_offsets(n_q, n_k))  # (n_q, n_k)
     power = 2 ** math.floor(math.log2(n_heads))
     slopes = [2 ** (-8 * head / power) for head in range(1, power + 1)]
     slopes += [2 ** (-4 * head / power) for head in range(1, 2 * (n_heads - power), 2)]
-    return (-np.array(slopes)[:, None, None] * distance).astype(read_dtype(dtype))
+    bias = np.array(slopes)[:, None, None] * -distance  # whole numbers have no -0
+    return bias.astype(read_dtype(dtype))  # (n_heads, n_q, n_k)
 
 
 def relative_position_bias(table, n_q, n_k=None):
@@ -217,8 +219,8 @@ def relative_position_bias(table, n_q, n_k=None):
 
     Source
     ------
-    The clipped offsets are Shaw, Uszkoreit and Vaswani 2018, section 3.2, Eq. (4); one number a
-    head, added to the score, is Raffel et al. 2020, *T5*, section 2.1.
+    The clipped offsets are Shaw, Uszkoreit and Vaswani 2018, section 3.2; one number a head,
+    added to the score, is Raffel et al. 2020, *T5*, section 2.1.
 
     Examples
     --------
@@ -233,7 +235,7 @@ def relative_position_bias(table, n_q, n_k=None):
             f"table must be a matrix (n_heads, 2 m + 1), of odd width; got shape {table.shape}"
         )
     most = table.shape[1] // 2
-    return table[:, np.clip(_offsets(n_q, n_k), -most, most) + most]
+    return table[:, np.clip(_offsets(n_q, n_k), -most, most) + most]  # (n_heads, n_q, n_k)
 
 
 def _angles(positions, d, base):

@@ -1,11 +1,16 @@
-"""What several test files share: the repository on the path, one browser, the built site."""
+"""What several test files share: the repository on the path, one browser, the built site.
+
+And the table at the end of a run that says how far attnlib and PyTorch are apart.
+"""
 
 import functools
 import sys
 import threading
+from collections import defaultdict
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,3 +64,38 @@ def site():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
+
+
+@pytest.fixture
+def parity(record_property):
+    """Hold a result against PyTorch's, and keep the difference for the table at the end."""
+
+    def compare(module, mode, got, expected):
+        assert got.shape == expected.shape
+        assert got.dtype == expected.dtype
+        # In parts of the largest number: a sum that cancels to almost 0 has no digits to compare.
+        difference = float(np.abs(got - expected).max() / np.abs(expected).max())
+        record_property("parity", [module, got.dtype.name, mode, difference])
+        assert difference <= {"float32": 1e-6, "float64": 1e-12}[got.dtype.name]
+
+    return compare
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the largest difference of each module and dtype in each mode."""
+    modes, worst = [], defaultdict(dict)
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in report.user_properties:
+            if name == "parity":
+                module, dtype, mode, difference = value
+                figures = worst[module, dtype]
+                figures[mode] = max(difference, figures.get(mode, 0))
+                modes += [] if mode in modes else [mode]
+    if worst:
+        terminalreporter.section("Largest difference from PyTorch, in parts of the largest number")
+        terminalreporter.line(" " * 44 + "".join(f"{mode:>10}" for mode in modes))
+        for (module, dtype), figures in sorted(worst.items()):
+            cells = (f"{figures[mode]:.1e}" if mode in figures else "" for mode in modes)
+            terminalreporter.line(
+                f"{module:35} {dtype:8}" + "".join(f"{cell:>10}" for cell in cells)
+            )

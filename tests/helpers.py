@@ -1,0 +1,80 @@
+"""What the tests of several modules share: exact errors, masks for both sides, a cache."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from attnlib import (
+    blocked,
+    causal_mask,
+    merge_heads,
+    padding_mask,
+    scaled_dot_product_attention,
+    split_heads,
+)
+
+# The heads are even in number, or PyTorch would leave its fast path out.
+BATCH, N, N_MEMORY, HEADS, D_K, D_FF, D_MEMORY = 3, 7, 5, 2, 11, 13, 17
+D_MODEL = HEADS * D_K
+MODES = ["none", "causal", "padding", "both", "additive"]
+DTYPES = {np.float32: torch.float32, np.float64: torch.float64}
+
+
+def raises(error, message):
+    """Expect `error` with exactly this message."""
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+def tokens(*shape, dtype=np.float64, seed=1):
+    """Return random tokens."""
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def stirred(module):
+    """Return a module of torch with every parameter, norms' included, away from its default."""
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+            parameter += 0.1 * noise
+    return module.eval()
+
+
+def masks(mode, n_q, n_k, dtype):
+    """Return a mask, and the same as `attn_mask` and `key_padding_mask` of torch."""
+    causal = causal_mask(n_q, n_k)
+    padding = padding_mask([n_k // 2, n_k, 1], n_k)  # (BATCH, 1, n_k)
+    rng = np.random.default_rng(3)
+    bias = rng.normal(size=(n_q, n_k)).astype(dtype)
+    bias[:, 1:][rng.random((n_q, n_k - 1)) < 0.3] = -np.inf  # each query keeps key 0
+    mask, attn_mask, key_padding_mask = {
+        "none": (None, None, None),
+        "causal": (causal, blocked(causal), None),
+        "padding": (padding, None, blocked(padding[:, 0])),
+        "both": (causal & padding, blocked(causal), blocked(padding[:, 0])),
+        "additive": (bias, bias, None),
+    }[mode]
+    return mask, tensor(attn_mask), tensor(key_padding_mask)
+
+
+def tensor(array):
+    """Return an array as a tensor, None for None."""
+    return None if array is None else torch.from_numpy(array)
+
+
+def attend_next(attention, token, cache):
+    """Return the output for one more token (..., 1, d_model); keep its key and its value."""
+    query, key, value = (
+        split_heads(token @ w + b, attention.n_heads)
+        for w, b in (
+            (attention.w_q, attention.b_q),
+            (attention.w_k, attention.b_k),
+            (attention.w_v, attention.b_v),
+        )
+    )
+    cache.append((key, value))
+    keys, values = (np.concatenate(kept, axis=-2) for kept in zip(*cache, strict=True))
+    heads, _ = scaled_dot_product_attention(query, keys, values)
+    return merge_heads(heads) @ attention.w_o + attention.b_o

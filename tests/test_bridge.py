@@ -1,0 +1,402 @@
+"""The bridge: both ways and back without a bit of difference, and everything it cannot carry."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from attnlib import DecoderLayer, Encoder, EncoderLayer, MultiHeadAttention, gelu, relu
+from attnlib.bridge import from_torch, to_torch
+from tests.helpers import (
+    D_FF,
+    D_MEMORY,
+    D_MODEL,
+    DTYPES,
+    HEADS,
+    N_MEMORY,
+    N,
+    raises,
+    stirred,
+    tokens,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+KINDS = ["attention", "wider memory", "encoder layer", "encoder", "decoder layer", "normed encoder"]
+DTYPES = DTYPES | {np.float16: torch.float16}
+
+
+def torch_module(kind, *, bias=True, dtype=torch.float64, norm_first=False, activation="relu"):
+    """Return a module of torch with no parameter at its default."""
+    if kind in ("attention", "wider memory"):
+        width = D_MEMORY if kind == "wider memory" else None
+        attention = nn.MultiheadAttention(
+            D_MODEL, HEADS, bias=bias, kdim=width, vdim=width, batch_first=True, dtype=dtype
+        )
+        return stirred(attention)
+    make = nn.TransformerDecoderLayer if kind == "decoder layer" else nn.TransformerEncoderLayer
+    module = make(
+        D_MODEL,
+        HEADS,
+        D_FF,
+        activation=activation,
+        layer_norm_eps=1e-3,
+        norm_first=norm_first,
+        bias=bias,
+        batch_first=True,
+        dtype=dtype,
+    )
+    if "encoder" in kind and "layer" not in kind:
+        norm = nn.LayerNorm(D_MODEL, 1e-2, bias=bias, dtype=dtype) if "norm" in kind else None
+        module = nn.TransformerEncoder(module, 2, norm, enable_nested_tensor=False)
+    return stirred(module)
+
+
+def parts(layer):
+    """Yield a layer and all that it is made of."""
+    yield layer
+    for field in vars(layer).values():
+        for part in field if isinstance(field, list) else [field]:
+            if isinstance(part, MultiHeadAttention | EncoderLayer):
+                yield from parts(part)
+
+
+def numbers(layer):
+    """Return all fields that are not layers themselves: arrays, None, heads, epsilons, choices."""
+    return [
+        (type(part).__name__, name, field)
+        for part in parts(layer)
+        for name, field in vars(part).items()
+        if not isinstance(field, list | MultiHeadAttention)
+    ]
+
+
+def inputs(kind, dtype=np.float64):
+    """Return tokens, and a memory where one is needed."""
+    x = tokens(N, D_MODEL, dtype=dtype)
+    if kind == "wider memory":
+        return x, tokens(N_MEMORY, D_MEMORY, dtype=dtype)
+    return (x, tokens(N_MEMORY, D_MODEL, dtype=dtype)) if kind == "decoder layer" else (x,)
+
+
+def run(module, *arrays):
+    """Return what a module of torch gives for arrays."""
+    tensors = [torch.from_numpy(array) for array in arrays]
+    if isinstance(module, nn.MultiheadAttention):
+        tensors = tensors[0], tensors[-1], tensors[-1]
+    output = module(*tensors)
+    return (output[0] if isinstance(output, tuple) else output).detach().numpy()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("norm_first", "activation"), [(False, "gelu"), (True, "relu")])
+def test_there_and_back(kind, bias, dtype, norm_first, activation):
+    options = {"norm_first": norm_first, "activation": activation}
+    module = torch_module(kind, bias=bias, dtype=DTYPES[dtype], **options)
+    layer = from_torch(module)
+    back = to_torch(layer)
+    assert type(back) is type(module)
+    assert not back.training
+    theirs, ours = module.state_dict(), back.state_dict()
+    assert theirs.keys() == ours.keys()
+    for name, tensor in theirs.items():
+        assert ours[name].dtype == tensor.dtype
+        assert torch.equal(ours[name], tensor), name
+    again = from_torch(back)
+    for one, other in zip(numbers(again), numbers(layer), strict=True):
+        assert one[:2] == other[:2]
+        np.testing.assert_array_equal(one[2], other[2], err_msg=str(one[:2]), strict=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_comes_over_computes_the_same(kind):
+    module, arrays = torch_module(kind, norm_first=True, activation="gelu"), inputs(kind)
+    layer = from_torch(module)
+    expected = run(module, *arrays)
+    for got in (layer(*arrays)[0], run(to_torch(layer), *arrays)):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_what_is_not_a_weight_comes_over(kind):
+    for norm_first, name, activation in ((False, "gelu", gelu), (True, "relu", relu)):
+        whole = from_torch(torch_module(kind, norm_first=norm_first, activation=name))
+        for layer in getattr(whole, "layers", [whole]):
+            assert (layer.eps, layer.norm_first, layer.activation) == (1e-3, norm_first, activation)
+            assert layer.attention.n_heads == HEADS
+            assert layer.w_1.shape == (D_MODEL, D_FF)
+    if kind == "normed encoder":
+        assert whole.eps == 1e-2
+    if kind == "encoder":
+        assert whole.gamma is None
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU(), nn.GELU(), nn.functional.relu, "gelu"])
+def test_activations_of_every_spelling(activation):
+    name = str(getattr(activation, "__name__", activation)).lower()
+    layer = from_torch(torch_module("encoder layer", activation=activation))
+    assert layer.activation is (relu if "relu" in name else gelu)
+
+
+def test_weights_of_torch_are_the_transposes():
+    module = torch_module("attention")
+    layer = from_torch(module)
+    whole = module.in_proj_weight.detach().numpy()  # (3 d_model, d_model): queries, keys, values
+    np.testing.assert_array_equal(layer.w_q, whole[:D_MODEL].T)
+    np.testing.assert_array_equal(layer.w_k, whole[D_MODEL : 2 * D_MODEL].T)
+    np.testing.assert_array_equal(layer.w_v, whole[2 * D_MODEL :].T)
+    np.testing.assert_array_equal(layer.w_o, module.out_proj.weight.detach().numpy().T)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_ways_are_copies(kind):
+    module = torch_module(kind)
+    layer = from_torch(module)
+    held = [field.copy() for *_, field in numbers(layer) if isinstance(field, np.ndarray)]
+    back = to_torch(layer)
+    for changed in (module, back):
+        with torch.no_grad():
+            for parameter in changed.parameters():
+                parameter.zero_()
+    kept = [field for *_, field in numbers(layer) if isinstance(field, np.ndarray)]
+    for array, copy in zip(kept, held, strict=True):
+        np.testing.assert_array_equal(array, copy)
+        assert array.flags.writeable
+        array[:] = 1
+    assert not any(parameter.any() for parameter in back.parameters())
+
+
+# What is missing
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_bias_there_is_none(kind):
+    layer = from_torch(torch_module(kind, bias=False))
+    biases = [field for _, name, field in numbers(layer) if name[:2] == "b_" or "beta" in name]
+    assert biases == [None] * len(biases)
+    assert not any("bias" in name for name in to_torch(layer).state_dict())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_only_some_biases_are_missing_they_become_0(kind):
+    layer, arrays = from_torch(torch_module(kind)), inputs(kind)
+    missing = ["b_k", "b_v", "b_2", "beta_1", "gamma_2"]
+    for part in parts(layer):
+        for name in missing:
+            if hasattr(part, name):
+                setattr(part, name, None)
+    back = to_torch(layer)
+    np.testing.assert_allclose(run(back, *arrays), layer(*arrays)[0], rtol=0, atol=1e-12)
+    again = from_torch(back)
+    for (_, name, field), (*_, before) in zip(numbers(again), numbers(layer), strict=True):
+        if name in missing:
+            assert field.tolist() == [float(name == "gamma_2")] * len(field)
+        else:
+            np.testing.assert_array_equal(field, before)
+
+
+@pytest.mark.parametrize("name", ["b_q", "b_o", "b_1", "b_2", "beta_1", "beta_2"])
+def test_one_bias_alone_comes_over(name):
+    layer = from_torch(torch_module("encoder layer", bias=False))
+    part = layer.attention if name in ("b_q", "b_o") else layer
+    setattr(part, name, tokens(D_FF if name == "b_1" else D_MODEL))
+    x = tokens(N, D_MODEL)
+    np.testing.assert_allclose(run(to_torch(layer), x), layer(x)[0], rtol=0, atol=1e-12)
+
+
+def test_a_decoder_layer_whose_bias_is_in_its_cross_attention_alone():
+    layer = from_torch(torch_module("decoder layer", bias=False))
+    layer.cross_attention.b_o = tokens(D_MODEL)
+    arrays = inputs("decoder layer")
+    np.testing.assert_allclose(run(to_torch(layer), *arrays), layer(*arrays)[0], rtol=0, atol=1e-12)
+
+
+def test_norms_without_weights():
+    """In a layer they count as 1 and 0; a final norm must not vanish with its weights."""
+    layer = torch_module("encoder layer")
+    layer.norm1 = nn.LayerNorm(D_MODEL, 1e-3, elementwise_affine=False)
+    final = nn.LayerNorm(D_MODEL, 1e-2, elementwise_affine=False)
+    module = nn.TransformerEncoder(layer, 2, final, enable_nested_tensor=False).eval()
+    stack, x = from_torch(module), tokens(N, D_MODEL)
+    assert stack.layers[0].gamma_1 is None
+    assert (stack.gamma.tolist(), stack.gamma.dtype) == ([1] * D_MODEL, np.float64)
+    np.testing.assert_allclose(stack(x)[0], run(module, x), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(run(to_torch(stack), x), run(module, x), rtol=0, atol=1e-12)
+
+
+def test_layers_of_a_stack_may_differ():
+    rng, options = np.random.default_rng(0), {"dtype": np.float64}
+    stack = Encoder(
+        [
+            EncoderLayer.init(D_MODEL, 2, 5, rng, norm_first=True, activation=gelu, **options),
+            EncoderLayer.init(D_MODEL, 11, 13, rng, **options),
+        ]
+    )
+    x = tokens(N, D_MODEL)
+    np.testing.assert_allclose(run(to_torch(stack), x), stack(x)[0], rtol=0, atol=1e-12)
+
+
+def test_torch_modules_learn():
+    """What comes over has gradients and takes a step, as a module built by hand."""
+    module = to_torch(from_torch(torch_module("encoder layer")))
+    assert all(parameter.requires_grad for parameter in module.parameters())
+    module(torch.from_numpy(tokens(1, N, D_MODEL))).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in module.parameters())
+
+
+# Errors
+
+FROM = "module must be a MultiheadAttention, TransformerEncoderLayer, TransformerEncoder, "
+TO = "layer must be a MultiHeadAttention, EncoderLayer, Encoder, DecoderLayer; got"
+
+
+@pytest.mark.parametrize(("module", "came"), [(nn.Linear(2, 3), "Linear"), (None, "NoneType")])
+def test_from_torch_refuses_what_it_does_not_know(module, came):
+    with raises(TypeError, f"{FROM}TransformerDecoderLayer of torch.nn; got {came}"):
+        from_torch(module)
+
+
+@pytest.mark.parametrize(("layer", "came"), [(nn.Linear(2, 3), "Linear"), (relu, "function")])
+def test_to_torch_refuses_what_it_does_not_know(layer, came):
+    with raises(TypeError, f"{TO} {came}"):
+        to_torch(layer)
+
+
+@pytest.mark.parametrize(
+    ("options", "got"),
+    [
+        ({"add_bias_kv": True}, "add_bias_kv=True, add_zero_attn=False"),
+        ({"add_zero_attn": True}, "add_bias_kv=False, add_zero_attn=True"),
+    ],
+)
+def test_from_torch_refuses_more_keys(options, got):
+    with raises(ValueError, f"module must have neither add_bias_kv nor add_zero_attn; got {got}"):
+        from_torch(nn.MultiheadAttention(6, 2, **options))
+
+
+def test_from_torch_refuses_memories_of_two_widths():
+    with raises(ValueError, "w_k and w_v must have the same rows; got 5 and 7"):
+        from_torch(nn.MultiheadAttention(6, 2, kdim=5, vdim=7))
+
+
+@pytest.mark.parametrize("activation", [nn.GELU("tanh"), nn.SiLU()])
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_from_torch_refuses_another_activation(kind, activation):
+    with raises(ValueError, f"activation must be ReLU or exact GELU; got {activation}"):
+        from_torch(torch_module(kind, activation=activation))
+
+
+def test_from_torch_refuses_a_kind_of_number_that_numpy_lacks():
+    with raises(TypeError, "module must hold float16, float32 or float64; got bfloat16"):
+        from_torch(nn.MultiheadAttention(6, 2, dtype=torch.bfloat16))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_from_torch_refuses_norms_that_differ(number):
+    module = torch_module("decoder layer")
+    getattr(module, f"norm{number}").eps = 0.5
+    with raises(ValueError, "norms must have one eps; got [0.001, 0.5]"):
+        from_torch(module)
+
+
+def test_from_torch_refuses_other_norms():
+    module = torch_module("normed encoder")
+    module.norm = nn.BatchNorm1d(D_MODEL)
+    with raises(TypeError, "norms must be LayerNorm; got BatchNorm1d"):
+        from_torch(module)
+    module = torch_module("decoder layer")
+    module.norm3 = nn.RMSNorm(D_MODEL, 1e-3)
+    with raises(TypeError, "norms must be LayerNorm; got RMSNorm"):
+        from_torch(module)
+
+
+def test_from_torch_refuses_a_stack_of_other_layers():
+    module = torch_module("encoder")
+    module.layers[1] = nn.Linear(D_MODEL, D_MODEL)
+    with raises(TypeError, f"{FROM}TransformerDecoderLayer of torch.nn; got Linear"):
+        from_torch(module)
+    module.layers[1] = torch_module("decoder layer")
+    with raises(TypeError, "layers must hold EncoderLayers; got DecoderLayer"):
+        from_torch(module)
+
+
+def attention(d_k=3, d_v=3, d_out=6, d_memory=6, n_heads=2):
+    """Return an attention of d_model 6 between widths that torch may not have."""
+    shapes = (6, 2 * d_k), (d_memory, 2 * d_k), (d_memory, 2 * d_v), (2 * d_v, d_out)
+    return MultiHeadAttention(*map(np.ones, shapes), n_heads)
+
+
+WIDTH = "all heads together must be as wide as the layer, 6, for torch; got w_q"
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (attention(d_k=5), f"{WIDTH} (6, 10), w_k (6, 10), w_v (6, 6), w_o (6, 6)"),
+        (attention(d_v=1), f"{WIDTH} (6, 6), w_k (6, 6), w_v (6, 2), w_o (2, 6)"),
+        (attention(d_out=4), f"{WIDTH} (6, 6), w_k (6, 6), w_v (6, 6), w_o (6, 4)"),
+    ],
+)
+def test_to_torch_refuses_widths_that_torch_does_not_have(layer, message):
+    with raises(ValueError, message):
+        to_torch(layer)
+
+
+def small(kind, **changes):
+    """Return a layer of d_model 6, with some fields changed."""
+    layer = kind.init(6, 2, 4, np.random.default_rng(0), dtype=np.float64)
+    return kind(**vars(layer) | changes)
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (
+            small(EncoderLayer, attention=attention(d_k=5)),
+            f"{WIDTH} (6, 10), w_k (6, 10), w_v (6, 6), w_o (6, 6)",
+        ),
+        (
+            small(DecoderLayer, cross_attention=attention(d_v=1)),
+            f"{WIDTH} (6, 6), w_k (6, 6), w_v (6, 2), w_o (2, 6)",
+        ),
+        (
+            small(DecoderLayer, cross_attention=attention(d_memory=5)),
+            "memory must be as wide as the layer, 6, for torch; got w_k of shape (5, 6)",
+        ),
+        (
+            small(DecoderLayer, cross_attention=attention(n_heads=3)),
+            "attention and cross_attention must have as many heads for torch; got [2, 3]",
+        ),
+        (
+            small(EncoderLayer, activation=np.tanh),
+            "activation must be relu or gelu of attnlib; got <ufunc 'tanh'>",
+        ),
+    ],
+)
+def test_to_torch_refuses_layers_that_torch_does_not_have(layer, message):
+    with raises(ValueError, message):
+        to_torch(layer)
+    if isinstance(layer, EncoderLayer):
+        with raises(ValueError, message):
+            to_torch(Encoder([layer]))
+
+
+def test_to_torch_refuses_weights_of_several_dtypes():
+    wide, narrow = (
+        EncoderLayer.init(6, 2, 4, np.random.default_rng(0), dtype=dtype)
+        for dtype in (np.float64, np.float32)
+    )
+    mixed = EncoderLayer(**vars(wide) | {"attention": narrow.attention})
+    projections = vars(attention()) | {"b_v": np.ones(6, np.float32)}
+    for layer in (
+        mixed,
+        MultiHeadAttention(**projections),
+        Encoder([wide, narrow]),
+        Encoder([wide], np.ones(6, np.float32)),
+    ):
+        with raises(
+            ValueError, "weights must have one dtype for torch; got ['float32', 'float64']"
+        ):
+            to_torch(layer)

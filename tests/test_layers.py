@@ -1,0 +1,885 @@
+"""Norm, feed-forward, layers and stacks: by hand, against PyTorch, by property, every error."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from attnlib import (
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    MultiHeadAttention,
+    additive,
+    causal_mask,
+    feed_forward,
+    gelu,
+    layer_norm,
+    padding_mask,
+    relu,
+)
+from attnlib.bridge import from_torch
+from tests.helpers import (
+    BATCH,
+    D_FF,
+    D_MEMORY,
+    D_MODEL,
+    DTYPES,
+    HEADS,
+    MODES,
+    N_MEMORY,
+    N,
+    attend_next,
+    masks,
+    raises,
+    stirred,
+    tokens,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+steady = settings(deadline=None, derandomize=True)
+
+TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
+ACTIVATIONS = {"relu": relu, "gelu": gelu}
+LENGTHS = [3, 7, 1]
+either = pytest.mark.parametrize("norm_first", [False, True])
+
+
+def moved(layer, seed=0):
+    """Return a layer or a stack with every number, norms' included, away from its default."""
+    rng = np.random.default_rng(seed)
+    for part in (layer, *getattr(layer, "layers", ()), *sublayers(layer)):
+        for name, field in vars(part).items():
+            if isinstance(field, np.ndarray):
+                noise = rng.normal(0, 0.2, size=field.shape).astype(field.dtype)
+                setattr(part, name, field + noise)
+    return layer
+
+
+def sublayers(layer):
+    """Return the attentions of a layer or of a stack."""
+    layers = getattr(layer, "layers", [layer])
+    names = ("attention", "cross_attention")
+    return [getattr(one, name) for one in layers for name in names if hasattr(one, name)]
+
+
+def arrays(layer):
+    """Return all arrays of a layer or of a stack."""
+    parts = (layer, *getattr(layer, "layers", ()), *sublayers(layer))
+    fields = (field for part in parts for field in vars(part).values())
+    return [field for field in fields if isinstance(field, np.ndarray)]
+
+
+def encoder_layer(dtype=np.float64, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    return moved(EncoderLayer.init(D_MODEL, HEADS, D_FF, rng, dtype=dtype, **options), seed)
+
+
+def encoder(dtype=np.float64, n_layers=3, **options):
+    rng = np.random.default_rng(0)
+    return moved(Encoder.init(n_layers, D_MODEL, HEADS, D_FF, rng, dtype=dtype, **options))
+
+
+def decoder_layer(dtype=np.float64, **options):
+    rng = np.random.default_rng(0)
+    return moved(DecoderLayer.init(D_MODEL, HEADS, D_FF, rng, dtype=dtype, **options))
+
+
+# Norm
+
+
+def test_layer_norm_by_hand():
+    # Mean 3, variance (4 + 1 + 0 + 9) / 4 = 3.5; with eps = 0.5 the root is 2.
+    got = layer_norm([[1.0, 2, 3, 6]], eps=0.5)
+    assert got.tolist() == [[-1, -0.5, 0, 1.5]]
+    got = layer_norm([[1.0, 2, 3, 6]], [1.0, 2, 3, 4], [0.0, 0, 5, -1], eps=0.5)
+    assert got.tolist() == [[-1, -1, 5, 5]]
+    assert layer_norm([[1.0, 2, 3, 6]], beta=[0.0, 0, 5, -1], eps=0.5).tolist() == [
+        [-1, -0.5, 5, 0.5]
+    ]
+
+
+def test_epsilon_stands_under_the_root():
+    assert layer_norm([1.0, 3.0], eps=3).tolist() == [-0.5, 0.5]  # std + eps would give 1 / 4
+    small = layer_norm([-1e-3, 1e-3])
+    np.testing.assert_allclose(small, np.array([-1, 1]) * 1e-3 / math.sqrt(1.1e-5), rtol=1e-14)
+    assert layer_norm([2.0, 2.0]).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("affine", ["neither", "gamma", "both"])
+def test_layer_norm_equals_torch(affine, dtype):
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype) * dtype(3) + dtype(2)
+    gamma, beta = tokens(D_MODEL, dtype=dtype, seed=2), tokens(D_MODEL, dtype=dtype, seed=3)
+    given = {"neither": [], "gamma": [gamma], "both": [gamma, beta]}[affine]
+    expected = functional.layer_norm(
+        torch.from_numpy(x), (D_MODEL,), *map(torch.from_numpy, given), eps=1e-3
+    ).numpy()
+    got = layer_norm(x, *given, eps=np.float64(1e-3))
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+def test_layer_norm_finds_the_variance_around_a_large_mean():
+    """E[x^2] - E[x]^2 in float32 has no digit left at a mean of 1e4."""
+    x = (tokens(N, 64) + 1e4).astype(np.float32)
+    exact = layer_norm(x.astype(np.float64))
+    np.testing.assert_allclose(layer_norm(x), exact, rtol=0, atol=1e-3)
+    far = layer_norm((tokens(N, 64) + 1e4).astype(np.float64)) - layer_norm(tokens(N, 64))
+    assert np.abs(far).max() < 1e-10
+
+
+def test_layer_norm_of_float16_squares_in_float32():
+    x = np.array([[-3e4, 3e4]], np.float16)
+    assert layer_norm(x).tolist() == [[-1, 1]]
+
+
+@steady
+@given(st.integers(0, 2**32 - 1), st.floats(-100, 100), st.floats(0.01, 100))
+def test_layer_norm_takes_out_shift_and_scale(seed, shift, scale):
+    x = tokens(N, D_FF, seed=seed)
+    normed = layer_norm(x, eps=0)
+    np.testing.assert_allclose(normed.mean(-1), 0, atol=1e-14)
+    np.testing.assert_allclose(normed.var(-1), 1, rtol=1e-12)
+    np.testing.assert_allclose(layer_norm(scale * x + shift, eps=0), normed, rtol=0, atol=1e-9)
+
+
+def test_layer_norm_of_a_vector_and_of_nothing():
+    x = tokens(N, D_FF)
+    np.testing.assert_array_equal(layer_norm(x[2]), layer_norm(x)[2])
+    assert layer_norm(np.zeros((2, 0, 3), np.float32)).shape == (2, 0, 3)
+
+
+def test_layer_norm_keeps_nan_in_its_row():
+    x = tokens(N, D_FF)
+    clean = layer_norm(x)
+    x[2, 1], x[4, 0] = np.nan, np.inf
+    with np.errstate(all="raise"):
+        got = layer_norm(x)
+    assert np.isnan(got[[2, 4]]).all()
+    rest = [0, 1, 3, 5, 6]
+    np.testing.assert_array_equal(got[rest], clean[rest])
+
+
+# Activations
+
+
+def test_relu_and_gelu_by_hand():
+    assert relu([-2.0, 0.0, 3.0]).tolist() == [0, 0, 3]
+    # A share of 0.8413 of the standard normal lies below 1.
+    np.testing.assert_allclose(gelu([-1.0, 0, 1]), [-0.158655, 0, 0.841345], rtol=0, atol=5e-7)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_equal_torch(name, dtype):
+    x = np.linspace(-9, 9, 1001).astype(dtype).reshape(7, 11, 13)
+    expected = getattr(functional, name)(torch.from_numpy(x)).numpy()
+    got = ACTIVATIONS[name](x)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE[dtype])
+
+
+def test_gelu_is_exact():
+    x = np.linspace(-4, 4, 101)
+    tanh = functional.gelu(torch.from_numpy(x), approximate="tanh").numpy()
+    assert 1e-4 < np.abs(gelu(x) - tanh).max() < 1e-3
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS.values())
+def test_activations_of_what_is_not_finite_and_of_nothing(activation):
+    with np.errstate(all="raise"):
+        got = activation(np.array([np.nan, np.inf, -np.inf, 1e-310]))
+    np.testing.assert_array_equal(got[:2], [np.nan, np.inf])
+    assert activation(np.zeros((0, 3), np.float16)).shape == (0, 3)
+
+
+# Feed-forward
+
+
+def test_feed_forward_by_hand():
+    w_1, b_1 = np.array([[1.0, 0, -1], [0, 2, 1]]), np.array([0.0, 1, 0.5])
+    w_2, b_2 = np.array([[1.0, 10], [2, 20], [3, 30]]), np.array([0.0, -1])
+    # [1, -1] W_1 + b_1 = [1, -1, -1.5] -> [1, 0, 0]; [2, 3] -> [2, 7, 1.5].
+    got = feed_forward([[1.0, -1], [2, 3]], w_1, b_1, w_2, b_2)
+    assert got.tolist() == [[1, 9], [20.5, 204]]
+    assert feed_forward([[1.0, -1]], w_1, None, w_2, None).tolist() == [[1, 10]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_feed_forward_equals_torch(name, dtype):
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype)
+    linear = [
+        stirred(torch.nn.Linear(*sizes, dtype=DTYPES[dtype]))
+        for sizes in ((D_MODEL, D_FF), (D_FF, D_MODEL))
+    ]
+    expected = linear[1](getattr(functional, name)(linear[0](torch.from_numpy(x))))
+    fields = [p.detach().numpy().T for part in linear for p in (part.weight, part.bias)]
+    got = feed_forward(x, *fields, ACTIVATIONS[name])
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, expected.detach().numpy(), rtol=0, atol=3 * TOLERANCE[dtype])
+
+
+def test_feed_forward_takes_each_token_by_itself():
+    layer, x = encoder_layer(), tokens(BATCH, N, D_MODEL)
+    fields = layer.w_1, layer.b_1, layer.w_2, layer.b_2
+    whole = feed_forward(x, *fields)
+    for place in np.ndindex(BATCH, N):
+        alone = feed_forward(x[place][None], *fields)[0]
+        np.testing.assert_allclose(alone, whole[place], rtol=0, atol=1e-13)
+
+
+# Against PyTorch
+
+
+def torch_options(norm_first, activation, bias, batch_first, dtype):
+    """Return how to build a layer of torch."""
+    return {
+        "dim_feedforward": D_FF,
+        "dropout": 0.3,  # gone in eval()
+        "activation": activation,
+        "layer_norm_eps": 1e-3,
+        "batch_first": batch_first,
+        "norm_first": norm_first,
+        "bias": bias,
+        "dtype": DTYPES[dtype],
+    }
+
+
+def called(module, batch_first, *inputs, fast=True, **options):
+    """Yield the output of a module of torch, with gradients and on the fast path without."""
+
+    def turn(x):
+        return x if batch_first else x.transpose(0, 1)
+
+    for gradients in (True, False) if fast else (True,):
+        with torch.set_grad_enabled(gradients):
+            output = module(*(turn(torch.from_numpy(x)) for x in inputs), **options)
+        yield turn(output).detach().numpy()
+
+
+def in_every_mode(test):
+    """Run a test with every option that a layer of torch has."""
+    for parametrize in (
+        pytest.mark.parametrize("dtype", DTYPES),
+        pytest.mark.parametrize("mode", MODES),
+        pytest.mark.parametrize("bias", [True, False]),
+        pytest.mark.parametrize("activation", ACTIVATIONS),
+        either,
+    ):
+        test = parametrize(test)
+    return test
+
+
+def named(module, norm_first):
+    return f"{type(module).__name__}, {'pre' if norm_first else 'post'}-norm"
+
+
+@in_every_mode
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_encoder_layer_equals_torch(norm_first, activation, bias, batch_first, mode, dtype, parity):
+    options = torch_options(norm_first, activation, bias, batch_first, dtype)
+    module = stirred(torch.nn.TransformerEncoderLayer(D_MODEL, HEADS, **options))
+    x, (mask, attn, padding) = tokens(BATCH, N, D_MODEL, dtype=dtype), masks(mode, N, N, dtype)
+    got, _ = from_torch(module)(x, mask)
+    valid = np.ones((BATCH, N), bool) if padding is None else ~padding.numpy()
+    options = {"src_mask": attn, "src_key_padding_mask": padding, "fast": mode != "additive"}
+    for expected in called(module, batch_first, x, **options):
+        # The fast path of torch writes zeros where there is padding.
+        parity(named(module, norm_first), mode, got[valid], expected[valid])
+
+
+@in_every_mode
+@pytest.mark.parametrize("final_norm", [False, True])
+def test_encoder_equals_torch(final_norm, norm_first, activation, bias, mode, dtype, parity):
+    options = torch_options(norm_first, activation, bias, True, dtype)
+    layer = torch.nn.TransformerEncoderLayer(D_MODEL, HEADS, **options)
+    norm = torch.nn.LayerNorm(D_MODEL, 1e-2, bias=bias, dtype=DTYPES[dtype]) if final_norm else None
+    module = stirred(torch.nn.TransformerEncoder(layer, 6, norm, enable_nested_tensor=False))
+    x, (mask, attn, padding) = tokens(BATCH, N, D_MODEL, dtype=dtype), masks(mode, N, N, dtype)
+    got, weights = from_torch(module)(x, mask)
+    assert [array.shape for array in weights] == [(BATCH, HEADS, N, N)] * 6
+    valid = np.ones((BATCH, N), bool) if padding is None else ~padding.numpy()
+    options = {"mask": attn, "src_key_padding_mask": padding, "fast": mode != "additive"}
+    for expected in called(module, True, x, **options):
+        parity(named(module, norm_first), mode, got[valid], expected[valid])
+
+
+@in_every_mode
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_decoder_layer_equals_torch(norm_first, activation, bias, batch_first, mode, dtype, parity):
+    options = torch_options(norm_first, activation, bias, batch_first, dtype)
+    module = stirred(torch.nn.TransformerDecoderLayer(D_MODEL, HEADS, **options))
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype)
+    memory = tokens(BATCH, N_MEMORY, D_MODEL, dtype=dtype, seed=4)
+    mask, attn, padding = masks(mode, N, N, dtype)
+    memory_mask, memory_attn, memory_padding = masks(mode, N, N_MEMORY, dtype)
+    got, _, _ = from_torch(module)(x, memory, mask, memory_mask)
+    for expected in called(
+        module,
+        batch_first,
+        x,
+        memory,
+        tgt_mask=attn,
+        memory_mask=memory_attn,
+        tgt_key_padding_mask=padding,
+        memory_key_padding_mask=memory_padding,
+    ):
+        parity(named(module, norm_first), mode, got, expected)
+
+
+def test_the_fast_path_of_torch_blocks_where_a_bias_is_not_0():
+    """Why parity with an additive mask is measured off that path (pytorch issue 118628)."""
+    options = torch_options(False, "relu", True, True, np.float64)
+    module = stirred(torch.nn.TransformerEncoderLayer(D_MODEL, HEADS, **options))
+    x = torch.from_numpy(tokens(BATCH, N, D_MODEL))
+    bias = torch.where(torch.eye(N, dtype=bool), 0.5, 0.0).to(x.dtype)
+    with torch.no_grad():
+        assert torch.equal(module(x, src_mask=bias), module(x, src_mask=bias != 0))
+    got, _ = from_torch(module)(x.numpy(), bias.numpy())
+    np.testing.assert_allclose(got, module(x, src_mask=bias).detach().numpy(), rtol=0, atol=1e-12)
+
+
+# What a layer returns
+
+
+@either
+def test_weights_are_those_of_the_attentions(norm_first):
+    mask, memory_mask = causal_mask(N), padding_mask([2, 5, 1], N_MEMORY)
+    x, memory = tokens(BATCH, N, D_MODEL), tokens(BATCH, N_MEMORY, D_MODEL, seed=4)
+    layer = decoder_layer(norm_first=norm_first)
+    _, own, cross = layer(x, memory, mask, memory_mask)
+
+    def norm(x, gamma, beta):
+        return layer_norm(x, gamma, beta, layer.eps)
+
+    first = norm(x, layer.gamma_1, layer.beta_1) if norm_first else x
+    attended, expected = layer.attention(first, mask=mask)
+    np.testing.assert_array_equal(own, expected)
+    if norm_first:
+        second = norm(x + attended, layer.gamma_2, layer.beta_2)
+    else:
+        second = norm(x + attended, layer.gamma_1, layer.beta_1)
+    _, expected = layer.cross_attention(second, memory, memory_mask)
+    np.testing.assert_array_equal(cross, expected)
+    assert cross.shape == (BATCH, HEADS, N, N_MEMORY)
+
+
+@either
+def test_a_stack_is_its_layers_in_turn(norm_first):
+    stack, x, mask = encoder(norm_first=norm_first), tokens(BATCH, N, D_MODEL), causal_mask(N)
+    assert (stack.gamma is None) != norm_first  # a final norm comes with norm_first
+    assert (stack.beta is None) != norm_first
+    expected, kept = x, []
+    for layer in stack.layers:
+        expected, weights = layer(expected, mask)
+        kept.append(weights)
+    if norm_first:
+        expected = layer_norm(expected, stack.gamma, stack.beta, stack.eps)
+    got, weights = stack(x, mask)
+    np.testing.assert_array_equal(got, expected)
+    for one, other in zip(weights, kept, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# One token at a time
+
+
+def next_token(layer, token, cache):
+    """Return one more token after a layer, which keeps its key and its value."""
+
+    def norm(x, number):
+        gamma, beta = getattr(layer, f"gamma_{number}"), getattr(layer, f"beta_{number}")
+        return layer_norm(x, gamma, beta, layer.eps)
+
+    def think(x):
+        return feed_forward(x, layer.w_1, layer.b_1, layer.w_2, layer.b_2, layer.activation)
+
+    if layer.norm_first:
+        token = token + attend_next(layer.attention, norm(token, 1), cache)
+        return token + think(norm(token, 2))
+    token = norm(token + attend_next(layer.attention, token, cache), 1)
+    return norm(token + think(token), 2)
+
+
+@either
+def test_keys_and_values_kept_equal_the_causal_pass_through_a_stack(norm_first):
+    stack, x = encoder(norm_first=norm_first), tokens(BATCH, N, D_MODEL)
+    stack.gamma = stack.beta = None
+    caches, steps = [[] for _ in stack.layers], []
+    for i in range(N):
+        token = x[:, i : i + 1]
+        for layer, cache in zip(stack.layers, caches, strict=True):
+            token = next_token(layer, token, cache)
+        steps.append(token)
+    whole, _ = stack(x, causal_mask(N))
+    np.testing.assert_allclose(np.concatenate(steps, axis=1), whole, rtol=0, atol=1e-12)
+
+
+# Properties
+
+
+@either
+@steady
+@given(st.integers(0, 2**32 - 1), st.permutations(range(N)))
+def test_shuffled_tokens_shuffle_the_output(norm_first, seed, order):
+    x, memory = tokens(N, D_MODEL, seed=seed), tokens(N_MEMORY, D_MODEL)
+    stack, layer = encoder(norm_first=norm_first), decoder_layer(norm_first=norm_first)
+    np.testing.assert_allclose(stack(x[order])[0], stack(x)[0][order], rtol=0, atol=1e-12)
+    got = layer(x[order], memory[::-1])[0]  # and the order of the memory does not matter
+    np.testing.assert_allclose(got, layer(x, memory)[0][order], rtol=0, atol=1e-12)
+
+
+@either
+@steady
+@given(st.integers(0, 2**32 - 1), st.integers(0, N - 1))
+def test_causal_outputs_do_not_move_with_what_comes_later(norm_first, seed, changed):
+    before, memory, mask = tokens(N, D_MODEL, seed=seed), tokens(N_MEMORY, D_MODEL), causal_mask(N)
+    after = before.copy()
+    after[changed] += np.arange(D_MODEL)  # not by one number for all, which a norm takes out
+    layer, stack = encoder_layer(norm_first=norm_first), encoder(norm_first=norm_first)
+    decoder = decoder_layer(norm_first=norm_first)
+    for call in (
+        lambda x: layer(x, mask)[0],
+        lambda x: stack(x, mask)[0],
+        lambda x: decoder(x, memory, mask)[0],
+    ):
+        moves = (call(before) != call(after)).any(-1)
+        assert moves.tolist() == [i >= changed for i in range(N)]
+
+
+@either
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("as_float", [False, True])
+def test_what_is_padding_never_reaches_a_token(as_float, bad, norm_first):
+    x, memory = tokens(BATCH, N, D_MODEL), tokens(BATCH, N_MEMORY, D_MODEL)
+    mask, memory_mask = padding_mask(LENGTHS, N), padding_mask([2, 5, 1], N_MEMORY)
+    dirty, dirty_memory = x.copy(), memory.copy()
+    dirty[~mask[:, 0]], dirty_memory[~memory_mask[:, 0]] = bad, bad
+    valid = mask[:, 0]
+    if as_float:
+        mask, memory_mask = additive(mask), additive(memory_mask)
+    stack, decoder = encoder(norm_first=norm_first), decoder_layer(norm_first=norm_first)
+    for call in (
+        lambda x, memory: stack(x, mask)[0],
+        lambda x, memory: decoder(x, memory, mask, memory_mask)[0],
+    ):
+        clean = call(x, memory)
+        with np.errstate(all="raise"):
+            got = call(dirty, dirty_memory)
+        assert np.isfinite(clean).all()
+        np.testing.assert_allclose(got[valid], clean[valid], rtol=0, atol=1e-12)
+
+
+@either
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("of_mask", [None, bool, np.float64])
+def test_dtype_is_kept(of_mask, dtype, norm_first):
+    mask = of_mask and np.ones((N, N), of_mask)
+    memory_mask = of_mask and np.ones((N, N_MEMORY), of_mask)
+    x, memory = tokens(N, D_MODEL, dtype=dtype), tokens(N_MEMORY, D_MODEL, dtype=dtype, seed=4)
+    for activation in (relu, gelu):
+        options = {"norm_first": norm_first, "activation": activation}
+        for make in (encoder, decoder_layer):
+            layer = make(dtype, **options)
+            layer.eps = np.float64(1e-5)
+            assert {array.dtype.type for array in arrays(layer)} == {dtype}
+            inputs = (x, mask) if make is encoder else (x, memory, mask, memory_mask)
+            output, weights, *_ = layer(*inputs)
+            assert output.dtype == weights[0].dtype == dtype
+    exact = encoder_layer(norm_first=norm_first)(x.astype(np.float64))[0]
+    got = encoder_layer(dtype, norm_first=norm_first)(x)[0]
+    np.testing.assert_allclose(got, exact, rtol=0, atol=20 * TOLERANCE[dtype])
+
+
+@either
+def test_inputs_are_unchanged(norm_first):
+    stack, decoder = encoder(norm_first=norm_first), decoder_layer(norm_first=norm_first)
+    inputs = [
+        tokens(BATCH, N, D_MODEL),
+        tokens(BATCH, N_MEMORY, D_MODEL),
+        tokens(BATCH, N, N),
+        tokens(BATCH, N, N_MEMORY),
+    ]
+    held = [*inputs, *arrays(stack), *arrays(decoder)]
+    for array in held:
+        array.setflags(write=False)
+    copies = [array.copy() for array in held]
+    output, weights = stack(inputs[0], inputs[2])
+    results = [output, *weights, *decoder(*inputs)]
+    results += [layer_norm(inputs[0]), relu(inputs[0]), gelu(inputs[0])]
+    for result in results:
+        assert result.flags.writeable
+        assert not any(np.shares_memory(result, array) for array in held)
+    for array, copy in zip(held, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@either
+def test_empty_sentences(norm_first):
+    nothing, x = np.zeros((BATCH, 0, D_MODEL)), tokens(BATCH, N, D_MODEL)
+    output, weights = encoder(norm_first=norm_first)(nothing)
+    assert (output.shape, weights[0].shape) == (nothing.shape, (BATCH, HEADS, 0, 0))
+    decoder = decoder_layer(norm_first=norm_first)
+    for tokens_in, memory in ((nothing, x), (x, nothing), (nothing, nothing)):
+        output, own, cross = decoder(tokens_in, memory)
+        assert output.shape == tokens_in.shape
+        n, n_memory = tokens_in.shape[1], memory.shape[1]
+        assert own.shape == (BATCH, HEADS, n, n)
+        assert cross.shape == (BATCH, HEADS, n, n_memory)
+        assert np.isfinite(output).all()
+
+
+def test_a_memory_of_another_width():
+    rng = np.random.default_rng(0)
+    shapes = (D_MODEL, D_MODEL), (D_MEMORY, D_MODEL), (D_MEMORY, D_MODEL), (D_MODEL, D_MODEL)
+    cross = MultiHeadAttention(*(rng.normal(size=shape) for shape in shapes), HEADS)
+    layer = decoder_layer()
+    layer = DecoderLayer(**vars(layer) | {"cross_attention": cross})
+    memory = tokens(N_MEMORY, D_MEMORY)
+    output, _, weights = layer(tokens(BATCH, N, D_MODEL), memory)
+    assert output.shape == (BATCH, N, D_MODEL)
+    assert weights.shape == (BATCH, HEADS, N, N_MEMORY)
+
+
+def test_a_missing_norm_counts_as_1_and_0():
+    layer, x = encoder_layer(), tokens(N, D_MODEL)
+    plain = {"gamma_1": None, "beta_1": None, "gamma_2": None, "beta_2": None}
+    ones = {name: np.ones(D_MODEL) if name[0] == "g" else np.zeros(D_MODEL) for name in plain}
+    one, other = (EncoderLayer(**vars(layer) | norms)(x)[0] for norms in (plain, ones))
+    np.testing.assert_array_equal(one, other)
+
+
+# Random weights
+
+
+@pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])
+def test_init(kind):
+    layer = kind.init(6, 3, 64, np.random.default_rng(0))
+    assert (layer.norm_first, layer.activation, layer.eps) == (False, relu, 1e-5)
+    assert {array.dtype.type for array in arrays(layer)} == {np.float32}
+    assert (layer.w_1.shape, layer.w_2.shape) == ((6, 64), (64, 6))
+    for w in (layer.w_1, layer.w_2):
+        limit = math.sqrt(6 / 70)
+        assert 0.95 * limit < np.abs(w).max() <= limit
+    assert not np.concatenate([layer.b_1, layer.b_2]).any()
+    numbers = (1, 2) if kind is EncoderLayer else (1, 2, 3)
+    for number in numbers:
+        assert getattr(layer, f"gamma_{number}").tolist() == [1] * 6
+        assert getattr(layer, f"beta_{number}").tolist() == [0] * 6
+    assert len({attention.w_q.tobytes() for attention in sublayers(layer)}) == len(sublayers(layer))
+    assert [attention.n_heads for attention in sublayers(layer)] == [3] * len(sublayers(layer))
+    other = kind.init(6, 3, 8, np.random.default_rng(0), norm_first=True, activation=gelu)
+    assert (other.norm_first, other.activation) == (True, gelu)
+    np.testing.assert_array_equal(other.attention.w_q, layer.attention.w_q)  # one generator
+
+
+def test_init_of_a_stack():
+    stack = Encoder.init(2, 6, 3, 8, np.random.default_rng(0), norm_first=True, activation=gelu)
+    assert [layer.norm_first for layer in stack.layers] == [True, True]
+    assert [layer.activation for layer in stack.layers] == [gelu, gelu]
+    assert (stack.layers[0].w_1 != stack.layers[1].w_1).all()
+    assert (stack.gamma.tolist(), stack.beta.tolist()) == ([1] * 6, [0] * 6)
+    assert {array.dtype.type for array in arrays(stack)} == {np.float32}
+
+
+def test_the_parameters_of_the_paper():
+    d_model, d_ff, rng = 512, 2048, np.random.default_rng(0)
+    attention = 4 * (d_model**2 + d_model)
+    network = 2 * d_model * d_ff + d_ff + d_model
+    norm = 2 * d_model
+    for layer, theirs, expected in (
+        (
+            EncoderLayer.init(d_model, 8, d_ff, rng),
+            torch.nn.TransformerEncoderLayer(d_model, 8, d_ff),
+            attention + network + 2 * norm,
+        ),
+        (
+            DecoderLayer.init(d_model, 8, d_ff, rng),
+            torch.nn.TransformerDecoderLayer(d_model, 8, d_ff),
+            2 * attention + network + 3 * norm,
+        ),
+    ):
+        assert sum(array.size for array in arrays(layer)) == expected
+        assert sum(parameter.numel() for parameter in theirs.parameters()) == expected
+    assert attention + network + 2 * norm == 3_152_384
+    stack = Encoder.init(2, d_model, 8, d_ff, rng)
+    assert sum(array.size for array in arrays(stack)) == 2 * 3_152_384
+
+
+# Errors
+
+NOT_FLOATS = "must hold floats (float16, float32 or float64, so 1.0 and not 1); got"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ([np.float64(1)], ValueError, "x must have a last axis to take the mean of; got shape ()"),
+        (
+            [np.ones((3, 0))],
+            ValueError,
+            "x must have a last axis to take the mean of; got shape (3, 0)",
+        ),
+        ([np.ones((2, 3)), np.ones(2)], ValueError, "gamma must have shape (3,); got (2,)"),
+        (
+            [np.ones((2, 3)), None, np.ones((1, 3))],
+            ValueError,
+            "beta must have shape (3,); got (1, 3)",
+        ),
+        ([np.ones((2, 3), int)], TypeError, f"x {NOT_FLOATS} int64"),
+        ([np.ones(3), np.ones(3, int)], TypeError, f"gamma {NOT_FLOATS} int64"),
+        ([np.ones(3), None, np.ones(3, int)], TypeError, f"beta {NOT_FLOATS} int64"),
+        (
+            [np.ones(3), None, None, -1],
+            ValueError,
+            "eps must be finite and 0 or more; got -1",
+        ),
+        ([np.ones(3), None, None, np.nan], ValueError, "eps must be finite and 0 or more; got nan"),
+        ([np.ones(3), None, None, np.inf], ValueError, "eps must be finite and 0 or more; got inf"),
+        ([np.ones(3), None, None, "small"], TypeError, "eps must be a number; got str"),
+        ([np.ones(3), None, None, True], TypeError, "eps must be a number; got bool"),
+    ],
+)
+def test_layer_norm_refuses(arguments, error, message):
+    with raises(error, message):
+        layer_norm(*arguments)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS.values())
+def test_activations_refuse_what_does_not_hold_floats(activation):
+    with raises(TypeError, f"x {NOT_FLOATS} int64"):
+        activation([1, 2])
+
+
+SHARE = "w_1 (d_model, d_ff) and w_2 (d_ff, d_model) must be matrices that share d_ff; got"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"x": np.ones(2)}, ValueError, "x must be a matrix (..., n, 2); got shape (2,)"),
+        ({"x": np.ones((5, 3))}, ValueError, "x must be as wide as the layer, 2; got shape (5, 3)"),
+        ({"w_2": np.ones((4, 2))}, ValueError, f"{SHARE} (2, 3) and (4, 2)"),
+        ({"w_1": np.ones(3)}, ValueError, f"{SHARE} (3,) and (3, 2)"),
+        ({"w_2": np.ones((1, 3, 2))}, ValueError, f"{SHARE} (2, 3) and (1, 3, 2)"),
+        ({"b_1": np.ones(2)}, ValueError, "b_1 must have shape (3,); got (2,)"),
+        ({"b_2": np.ones((5, 2))}, ValueError, "b_2 must have shape (2,); got (5, 2)"),
+        ({"activation": "relu"}, TypeError, "activation must be a function; got str"),
+        *(
+            ({name: np.ones((3, 3), int)}, TypeError, f"{name} {NOT_FLOATS} int64")
+            for name in ("x", "w_1", "b_1", "w_2", "b_2")
+        ),
+    ],
+)
+def test_feed_forward_refuses(changes, error, message):
+    fields = {
+        "x": np.ones((5, 2)),
+        "w_1": np.ones((2, 3)),
+        "b_1": np.ones(3),
+        "w_2": np.ones((3, 2)),
+        "b_2": np.ones(2),
+    }
+    with raises(error, message):
+        feed_forward(**fields | changes)
+
+
+def small(kind, **changes):
+    """Return a layer of d_model 6, 2 heads and d_ff 4, with some fields changed."""
+    layer = kind.init(6, 2, 4, np.random.default_rng(0), dtype=np.float64)
+    return kind(**vars(layer) | changes)
+
+
+def wider(d_q=6, d_memory=6, d_out=6):
+    """Return an attention between other widths."""
+    return MultiHeadAttention(
+        np.ones((d_q, 6)), np.ones((d_memory, 6)), np.ones((d_memory, 6)), np.ones((6, d_out)), 2
+    )
+
+
+WIDTHS = "attention and feed-forward must lead from one width back to it; got"
+
+
+@pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"attention": None}, TypeError, "attention must be a MultiHeadAttention; got NoneType"),
+        ({"attention": wider(d_q=5)}, ValueError, f"{WIDTHS} [5, 6]"),
+        ({"attention": wider(d_memory=7)}, ValueError, f"{WIDTHS} [6, 7]"),
+        ({"attention": wider(d_out=8)}, ValueError, f"{WIDTHS} [6, 8]"),
+        ({"w_1": np.ones((3, 4))}, ValueError, f"{WIDTHS} [3, 6]"),
+        ({"w_2": np.ones((4, 7)), "b_2": None}, ValueError, f"{WIDTHS} [6, 7]"),
+        ({"w_2": np.ones((3, 6))}, ValueError, f"{SHARE} (6, 4) and (3, 6)"),
+        ({"b_1": np.ones(6)}, ValueError, "b_1 must have shape (4,); got (6,)"),
+        ({"gamma_1": np.ones(5)}, ValueError, "gamma_1 must have shape (6,); got (5,)"),
+        ({"beta_1": np.ones(5)}, ValueError, "beta_1 must have shape (6,); got (5,)"),
+        ({"gamma_2": np.ones((1, 6))}, ValueError, "gamma_2 must have shape (6,); got (1, 6)"),
+        ({"beta_2": np.ones(6, int)}, TypeError, f"beta_2 {NOT_FLOATS} int64"),
+        ({"eps": None}, TypeError, "eps must be a number; got NoneType"),
+        ({"eps": -1.0}, ValueError, "eps must be finite and 0 or more; got -1.0"),
+        ({"activation": None}, TypeError, "activation must be a function; got NoneType"),
+    ],
+)
+def test_layers_refuse(kind, changes, error, message):
+    with raises(error, message):
+        small(kind, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"cross_attention": 1},
+            TypeError,
+            "cross_attention must be a MultiHeadAttention; got int",
+        ),
+        ({"cross_attention": wider(d_q=5)}, ValueError, f"{WIDTHS} [5, 6]"),
+        ({"cross_attention": wider(d_out=7)}, ValueError, f"{WIDTHS} [6, 7]"),
+        ({"gamma_3": np.ones(5)}, ValueError, "gamma_3 must have shape (6,); got (5,)"),
+        ({"beta_3": np.ones(5)}, ValueError, "beta_3 must have shape (6,); got (5,)"),
+    ],
+)
+def test_a_decoder_layer_refuses(changes, error, message):
+    with raises(error, message):
+        small(DecoderLayer, **changes)
+
+
+@pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"d_model": 0}, ValueError, "d_model must be 1 or more; got 0"),
+        ({"n_heads": 4}, ValueError, "d_model must be divisible by n_heads; got 6 and 4 heads"),
+        ({"d_ff": 0}, ValueError, "d_ff must be 1 or more; got 0"),
+        ({"d_ff": 2.5}, TypeError, "d_ff must be a whole number; got 2.5"),
+        ({"rng": None}, TypeError, "rng must be a numpy.random.Generator; got NoneType"),
+        (
+            {"dtype": int},
+            TypeError,
+            "dtype must be float16, float32 or float64; got <class 'numpy.int64'>",
+        ),
+        ({"activation": 1}, TypeError, "activation must be a function; got int"),
+    ],
+)
+def test_init_refuses(kind, changes, error, message):
+    options = {"d_model": 6, "n_heads": 2, "d_ff": 4, "rng": np.random.default_rng(0)} | changes
+    with raises(error, message):
+        kind.init(**options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ([[]], ValueError, "layers must hold at least one EncoderLayer; got none"),
+        (
+            [[small(EncoderLayer), small(DecoderLayer)]],
+            TypeError,
+            "layers must hold EncoderLayers; got DecoderLayer",
+        ),
+        (
+            [[small(EncoderLayer), encoder_layer()]],
+            ValueError,
+            "layers must all have one width; got [6, 22]",
+        ),
+        (
+            [[small(EncoderLayer)], None, np.ones(6)],
+            ValueError,
+            "beta belongs to a final norm, which needs gamma; got gamma = None",
+        ),
+        ([[small(EncoderLayer)], np.ones(5)], ValueError, "gamma must have shape (6,); got (5,)"),
+        (
+            [[small(EncoderLayer)], np.ones(6), np.ones(7)],
+            ValueError,
+            "beta must have shape (6,); got (7,)",
+        ),
+        (
+            [[small(EncoderLayer)], np.ones(6), None, -1],
+            ValueError,
+            "eps must be finite and 0 or more; got -1",
+        ),
+    ],
+)
+def test_a_stack_refuses(arguments, error, message):
+    with raises(error, message):
+        Encoder(*arguments)
+
+
+@pytest.mark.parametrize(("n_layers", "error"), [(0, ValueError), (2.0, TypeError)])
+def test_a_stack_refuses_a_number_of_layers(n_layers, error):
+    needed = "must be 1 or more" if n_layers == 0 else "must be a whole number"
+    with raises(error, f"n_layers {needed}; got {n_layers}"):
+        Encoder.init(n_layers, 6, 2, 4, np.random.default_rng(0))
+
+
+@either
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"x": np.ones(6)}, ValueError, "x must be a matrix (..., n, 6); got shape (6,)"),
+        ({"x": np.ones((3, 5))}, ValueError, "x must be as wide as the layer, 6; got shape (3, 5)"),
+        ({"x": np.ones((3, 6), int)}, TypeError, f"x {NOT_FLOATS} int64"),
+        (
+            {"mask": np.ones((3, 5), bool)},
+            ValueError,
+            "mask must broadcast to (..., n_q, n_k) = (2, 3, 3); got (3, 5)",
+        ),
+        (
+            {"mask": np.ones((3, 3), int)},
+            TypeError,
+            "mask must be bool (True = may attend) or float (added to the scores); got int64",
+        ),
+    ],
+)
+def test_calls_refuse(changes, error, message, norm_first):
+    inputs = {"x": np.ones((2, 3, 6))} | changes
+    layer = small(EncoderLayer, norm_first=norm_first)
+    for call in (layer, Encoder([layer])):
+        with raises(error, message):
+            call(**inputs)
+    with raises(error, message):
+        small(DecoderLayer, norm_first=norm_first)(memory=np.ones((2, 5, 6)), **inputs)
+
+
+@either
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"memory": None}, TypeError, f"memory {NOT_FLOATS} object"),
+        (
+            {"memory": np.ones((5, 7))},
+            ValueError,
+            "memory must be as wide as the layer, 6; got shape (5, 7)",
+        ),
+        (
+            {"memory": np.ones((3, 5, 6))},
+            ValueError,
+            "the leading axes of x and memory must broadcast; got (2, 3, 6) and (3, 5, 6)",
+        ),
+        (
+            {"memory_mask": np.ones((3, 3), bool)},
+            ValueError,
+            "memory_mask must broadcast to (..., n_q, n_k) = (2, 3, 5); got (3, 3)",
+        ),
+        (
+            {"memory_mask": np.full((3, 5), np.nan)},
+            ValueError,
+            "memory_mask must hold finite numbers, or -inf to block; got nan",
+        ),
+        (
+            {"memory_mask": np.ones((3, 5), int)},
+            TypeError,
+            "memory_mask must be bool (True = may attend) or float (added to the scores); "
+            "got int64",
+        ),
+    ],
+)
+def test_a_decoder_layer_refuses_a_memory(changes, error, message, norm_first):
+    inputs = {"x": np.ones((2, 3, 6)), "memory": np.ones((2, 5, 6))} | changes
+    with raises(error, message):
+        small(DecoderLayer, norm_first=norm_first)(**inputs)

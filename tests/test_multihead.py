@@ -1,0 +1,651 @@
+"""Many heads: by hand, against PyTorch, with a cache, by property, and every error."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from attnlib import (
+    MultiHeadAttention,
+    additive,
+    causal_mask,
+    merge_heads,
+    padding_mask,
+    scaled_dot_product_attention,
+    softmax,
+    split_heads,
+)
+from attnlib.bridge import from_torch
+from tests.helpers import (
+    BATCH,
+    D_K,
+    D_MEMORY,
+    D_MODEL,
+    DTYPES,
+    HEADS,
+    MODES,
+    N_MEMORY,
+    N,
+    attend_next,
+    masks,
+    raises,
+    stirred,
+    tokens,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+steady = settings(deadline=None, derandomize=True)
+
+D_V = 13  # other than d_k, which the paper leaves open and PyTorch does not
+TOLERANCE = {np.float16: 2e-2, np.float32: 1e-6, np.float64: 1e-12}
+
+
+def random_layer(dtype=np.float64, *, n_heads=HEADS, d_memory=D_MODEL, seed=0):
+    """Return a layer whose weights and biases are all random."""
+    rng = np.random.default_rng(seed)
+    d_k, d_v = n_heads * D_K, n_heads * D_V
+    shapes = (D_MODEL, d_k), (d_memory, d_k), (d_memory, d_v), (d_v, D_MODEL)
+    weights = [rng.normal(0, 0.3, size=shape).astype(dtype) for shape in shapes]
+    biases = [rng.normal(size=shape[1]).astype(dtype) for shape in shapes]
+    return MultiHeadAttention(*weights, n_heads, *biases)
+
+
+# By hand
+
+
+def test_split_and_merge_by_hand():
+    x = np.arange(12.0).reshape(2, 6)
+    heads = split_heads(x, 3)
+    assert heads.tolist() == [[[0, 1], [6, 7]], [[2, 3], [8, 9]], [[4, 5], [10, 11]]]
+    np.testing.assert_array_equal(merge_heads(heads), x)
+
+
+@steady
+@given(
+    hnp.array_shapes(min_dims=0, max_dims=2, min_side=0),
+    st.integers(0, 5),
+    st.integers(1, 4),
+    st.integers(0, 3),
+)
+def test_merging_undoes_splitting(leading, n, n_heads, d):
+    x = np.arange(math.prod(leading) * n * n_heads * d).reshape(*leading, n, n_heads * d)
+    heads = split_heads(x, n_heads)
+    assert heads.shape == (*leading, n_heads, n, d)
+    for head in range(n_heads):
+        np.testing.assert_array_equal(heads[..., head, :, :], x[..., head * d : (head + 1) * d])
+    np.testing.assert_array_equal(merge_heads(heads), x)
+
+
+def test_chai_piyo_with_two_heads():
+    """Head 1 looks across, as in chapter 3; head 2 has the W_Q of it for keys: it sees itself."""
+    across, same = [[0.0, 1], [1, 0], [0, 1], [1, 0]], [[1.0, 0], [0, 1], [1, 0], [0, 1]]
+    attention = MultiHeadAttention(
+        np.hstack([same, same]),
+        np.hstack([across, same]),
+        np.hstack([same, same]),
+        np.diag([1.0, 1, 2, 3])[:, ::-1],
+        2,
+        b_o=[0.0, 0, 0, 1],
+    )
+    output, weights = attention([[1.0, 0, 1, 0], [0, 1, 0, 1]])
+    a, b = 0.055807, 0.944193
+    np.testing.assert_allclose(weights, [[[a, b], [b, a]], [[b, a], [a, b]]], rtol=0, atol=5e-7)
+    expected = [[6 * a, 4 * b, 2 * b, 1 + 2 * a], [6 * b, 4 * a, 2 * a, 1 + 2 * b]]
+    np.testing.assert_allclose(output, expected, rtol=0, atol=5e-6)
+
+
+def test_equals_a_loop_over_heads():
+    attention = random_layer(d_memory=D_MEMORY)
+    x, memory = tokens(BATCH, N, D_MODEL), tokens(BATCH, N_MEMORY, D_MEMORY)
+    mask = padding_mask([2, 5, 1], N_MEMORY)
+    queries = x @ attention.w_q + attention.b_q
+    keys, values = (
+        memory @ w + b for w, b in ((attention.w_k, attention.b_k), (attention.w_v, attention.b_v))
+    )
+    heads = [
+        scaled_dot_product_attention(
+            queries[..., head * D_K : (head + 1) * D_K],
+            keys[..., head * D_K : (head + 1) * D_K],
+            values[..., head * D_V : (head + 1) * D_V],
+            mask,
+        )
+        for head in range(HEADS)
+    ]
+    output, weights = attention(x, memory, mask)
+    together = np.concatenate([z for z, _ in heads], axis=-1) @ attention.w_o + attention.b_o
+    np.testing.assert_allclose(output, together, rtol=1e-12)
+    np.testing.assert_allclose(weights, np.stack([a for _, a in heads], axis=1), rtol=1e-12)
+
+
+# Against PyTorch
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("memory", [None, D_MODEL, D_MEMORY])
+def test_equals_torch(memory, batch_first, bias, mode, dtype, parity):
+    module = stirred(
+        torch.nn.MultiheadAttention(
+            D_MODEL,
+            HEADS,
+            bias=bias,
+            batch_first=batch_first,
+            kdim=memory,
+            vdim=memory,
+            dtype=DTYPES[dtype],
+        )
+    )
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype)
+    source = None if memory is None else tokens(BATCH, N_MEMORY, memory, dtype=dtype, seed=4)
+    n_k = N if memory is None else N_MEMORY
+    mask, attn_mask, key_padding_mask = masks(mode, N, n_k, dtype)
+    output, weights = from_torch(module)(x, source, mask)
+
+    def turned(tensor):
+        return tensor if batch_first else tensor.transpose(0, 1)
+
+    query = turned(torch.from_numpy(x))
+    key = query if source is None else turned(torch.from_numpy(source))
+    name = "MultiheadAttention" + ("" if memory is None else ", memory")
+    options = {"attn_mask": attn_mask, "key_padding_mask": key_padding_mask}
+    for gradients in (True, False):  # without them torch takes another way, its fast path
+        with torch.set_grad_enabled(gradients):
+            each = module(query, key, key, average_attn_weights=False, **options)
+            mean = module(query, key, key, **options)
+            alone = module(query, key, key, need_weights=False, **options)
+        for got in (each[0], mean[0], alone[0]):
+            parity(name, mode, output, turned(got).detach().numpy())
+        parity(name, mode, weights, each[1].detach().numpy())
+        parity(name, mode, weights.mean(1), mean[1].detach().numpy())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_bias_for_each_head_equals_torch(dtype, parity):
+    module = stirred(
+        torch.nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True, dtype=DTYPES[dtype])
+    )
+    x, bias = tokens(BATCH, N, D_MODEL, dtype=dtype), tokens(BATCH, HEADS, N, N, dtype=dtype)
+    bias[..., 2, 3] = -np.inf
+    output, weights = from_torch(module)(x, score_bias=bias)
+    query = torch.from_numpy(x)
+    expected = module(
+        query,
+        query,
+        query,
+        attn_mask=torch.from_numpy(bias.reshape(BATCH * HEADS, N, N)),
+        average_attn_weights=False,
+    )
+    parity("MultiheadAttention", "per head", output, expected[0].detach().numpy())
+    parity("MultiheadAttention", "per head", weights, expected[1].detach().numpy())
+
+
+# One token at a time
+
+
+@pytest.mark.parametrize("leading", [(), (BATCH,)])
+def test_keys_and_values_kept_equal_the_causal_pass(leading):
+    attention, x, cache = random_layer(), tokens(*leading, N, D_MODEL), []
+    steps = [attend_next(attention, x[..., i : i + 1, :], cache) for i in range(N)]
+    whole, _ = attention(x, mask=causal_mask(N))
+    np.testing.assert_allclose(np.concatenate(steps, axis=-2), whole, rtol=0, atol=1e-12)
+
+
+# Properties
+
+
+@steady
+@given(st.integers(0, 2**32 - 1), st.permutations(range(N)))
+def test_shuffled_tokens_shuffle_the_output(seed, order):
+    attention, x = random_layer(), tokens(N, D_MODEL, seed=seed)
+    output, weights = attention(x)
+    got = attention(x[order])
+    np.testing.assert_allclose(got[0], output[order], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(got[1], weights[:, order][:, :, order], rtol=0, atol=1e-12)
+
+
+@steady
+@given(st.integers(0, 2**32 - 1), st.permutations(range(N_MEMORY)))
+def test_a_shuffled_memory_changes_nothing(seed, order):
+    attention = random_layer(d_memory=D_MEMORY)
+    x, memory = tokens(N, D_MODEL), tokens(N_MEMORY, D_MEMORY, seed=seed)
+    output, _ = attention(x, memory)
+    np.testing.assert_allclose(attention(x, memory[order])[0], output, rtol=0, atol=1e-12)
+
+
+@steady
+@given(st.integers(0, 2**32 - 1), st.integers(0, N - 1))
+def test_causal_outputs_do_not_move_with_what_comes_later(seed, changed):
+    attention, x = random_layer(), tokens(N, D_MODEL, seed=seed)
+    before, _ = attention(x, mask=causal_mask(N))
+    x[changed] += 1
+    after, _ = attention(x, mask=causal_mask(N))
+    np.testing.assert_array_equal(after[:changed], before[:changed])
+    assert (after[changed:] != before[changed:]).any(-1).all()
+
+
+# Masks
+
+
+@pytest.mark.parametrize("dtype", [bool, np.float64])
+def test_a_padding_mask_lines_up_with_the_batch_and_not_with_the_heads(dtype):
+    attention, x = random_layer(n_heads=BATCH), tokens(BATCH, N, D_MODEL)
+    mask = padding_mask([2, 7, 4], N)
+    output, weights = attention(x, mask=mask if dtype is bool else additive(mask, dtype))
+    for sentence, length in enumerate([2, 7, 4]):
+        alone = attention(x[sentence], x[sentence, :length])
+        np.testing.assert_allclose(output[sentence], alone[0], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(weights[sentence, ..., :length], alone[1], rtol=0, atol=1e-12)
+        assert not weights[sentence, ..., length:].any()
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (N_MEMORY,), (N, 1), (N, N_MEMORY), (1, 1, N_MEMORY), (BATCH, N, 1)]
+)
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_mask_broadcasts_to_the_scores(shape, biased):
+    attention = random_layer()
+    inputs = tokens(BATCH, N, D_MODEL), tokens(BATCH, N_MEMORY, D_MODEL)
+    mask = np.random.default_rng(5).random(shape) < 0.6
+    bias = tokens(HEADS, N, N_MEMORY) if biased else None
+    small = attention(*inputs, mask, score_bias=bias)
+    large = attention(*inputs, np.broadcast_to(mask, (BATCH, N, N_MEMORY)), score_bias=bias)
+    np.testing.assert_array_equal(small[0], large[0])
+    np.testing.assert_array_equal(small[1], large[1])
+
+
+@pytest.mark.parametrize("kind", ["none", "bool", "additive"])
+@pytest.mark.parametrize("shape", [(), (HEADS, 1, 1), (HEADS, N, N), (BATCH, HEADS, N, N)])
+def test_score_bias_is_added_to_the_scores(shape, kind):
+    attention, x, bias = random_layer(), tokens(BATCH, N, D_MODEL), tokens(*shape, seed=6)
+    allowed = causal_mask(N) & padding_mask([3, 7, 5], N)
+    added = np.where(allowed, tokens(BATCH, N, N, seed=7), -np.inf)
+    mask = {"none": None, "bool": allowed, "additive": added}[kind]
+    queries = split_heads(x @ attention.w_q + attention.b_q, HEADS)
+    keys = split_heads(x @ attention.w_k + attention.b_k, HEADS)
+    scores = queries @ keys.mT / math.sqrt(D_K) + bias
+    if kind == "bool":
+        scores = np.where(allowed[:, None], scores, -np.inf)
+    if kind == "additive":
+        scores = scores + added[:, None]
+    _, weights = attention(x, mask=mask, score_bias=bias)
+    np.testing.assert_allclose(weights, softmax(scores), rtol=0, atol=1e-12)
+
+
+def test_score_bias_blocks_with_minus_infinity():
+    attention, x = random_layer(), tokens(N, D_MODEL)
+    bias = np.zeros((HEADS, N, N))
+    bias[1, :, 4] = -np.inf
+    for mask in (None, np.True_, 0.0):
+        _, weights = attention(x, mask=mask, score_bias=bias)
+        assert weights[0].all()
+        assert (weights[1] == 0).sum() == N
+        assert not weights[1, :, 4].any()
+
+
+@pytest.mark.parametrize("far", [6e4, -6e4])
+def test_finite_biases_of_float16_never_add_up_to_infinity(far):
+    attention, x = random_layer(np.float16), tokens(N, D_MODEL, dtype=np.float16)
+    bias = np.full((HEADS, N, N), far, np.float16)
+    _, weights = attention(x, mask=bias[0], score_bias=bias)
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=2e-3)
+
+
+# Rows with nothing to attend to, and what is not finite
+
+
+@pytest.mark.parametrize("how", ["bool", "additive", "score_bias"])
+def test_a_token_with_nothing_to_attend_to_gets_b_o(how):
+    attention, x = random_layer(), tokens(BATCH, N, D_MODEL)
+    mask = np.ones((N, N), bool)
+    mask[2] = False
+    options = {
+        "bool": {"mask": mask},
+        "additive": {"mask": additive(mask)},
+        "score_bias": {"score_bias": additive(mask)},
+    }[how]
+    output, weights = attention(x, **options)
+    np.testing.assert_array_equal(output[:, 2], np.broadcast_to(attention.b_o, (BATCH, D_MODEL)))
+    assert not weights[:, :, 2].any()
+    attention.b_o = None
+    assert not attention(x, **options)[0][:, 2].any()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_padding_never_reaches_a_token(bad):
+    attention, x = random_layer(), tokens(BATCH, N, D_MODEL)
+    lengths = [2, 7, 4]
+    mask = padding_mask(lengths, N)
+    clean, _ = attention(x, mask=mask)
+    x[~mask[:, 0]] = bad
+    with np.errstate(all="raise"):
+        output, weights = attention(x, mask=mask)
+    for sentence, length in enumerate(lengths):
+        np.testing.assert_allclose(
+            output[sentence, :length], clean[sentence, :length], rtol=0, atol=1e-12
+        )
+        assert np.isfinite(weights[sentence, :, :length]).all()
+
+
+# Range, dtypes, shapes
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_large_scores_do_not_overflow(dtype):
+    one = np.array([[100.0]], dtype)
+    attention = MultiHeadAttention(one, one, one / 100, one / 100, 1)
+    x = np.array([[1.0], [-1.0]], dtype)  # scores of +-1e4
+    with np.errstate(all="raise"):
+        output, weights = attention(x)
+    assert weights.tolist() == [[[1, 0], [0, 1]]]
+    np.testing.assert_array_equal(output, x)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("of_mask", [None, bool, *TOLERANCE])
+@pytest.mark.parametrize("of_bias", [None, *TOLERANCE])
+def test_dtype_is_kept(dtype, of_mask, of_bias):
+    attention, x = random_layer(dtype), tokens(N, D_MODEL, dtype=dtype)
+    mask = of_mask and np.ones((N, N), of_mask)
+    bias = of_bias and np.ones((HEADS, 1, N), of_bias)
+    got = attention(x, mask=mask, score_bias=bias)
+    assert [array.dtype for array in got] == [dtype, dtype]
+    exact = random_layer(np.float64)(x.astype(np.float64))
+    for array, other in zip(got, exact, strict=True):
+        np.testing.assert_allclose(
+            array, other, rtol=0, atol=TOLERANCE[dtype] * np.abs(other).max()
+        )
+
+
+def test_tokens_and_layer_meet_in_the_wider_dtype():
+    got = random_layer(np.float32)(tokens(N, D_MODEL))
+    assert [array.dtype for array in got] == [np.float64, np.float64]
+
+
+def test_inputs_are_unchanged():
+    attention = random_layer(d_memory=D_MEMORY)
+    inputs = [
+        tokens(BATCH, N, D_MODEL),
+        tokens(BATCH, N_MEMORY, D_MEMORY),
+        tokens(BATCH, N, N_MEMORY),
+        tokens(BATCH, HEADS, N, N_MEMORY),
+    ]
+    held = [
+        *inputs,
+        *(array for array in vars(attention).values() if isinstance(array, np.ndarray)),
+    ]
+    for array in held:
+        array.setflags(write=False)
+    copies = [array.copy() for array in held]
+    for mask in (inputs[2], inputs[2] > 0):
+        for result in attention(*inputs[:2], mask, score_bias=inputs[3]):
+            assert result.flags.writeable
+            assert not any(np.shares_memory(result, array) for array in held)
+    for array, copy in zip(held, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_lists_count_as_arrays():
+    attention, x, bias = random_layer(), tokens(N, D_MODEL), tokens(HEADS, N, N)
+    lists = {
+        name: field.tolist() if isinstance(field, np.ndarray) else field
+        for name, field in vars(attention).items()
+    }
+    mask = causal_mask(N)
+    got = MultiHeadAttention(**lists)(x.tolist(), None, mask.tolist(), score_bias=bias.tolist())
+    expected = attention(x, mask=mask, score_bias=bias)
+    np.testing.assert_array_equal(got[0], expected[0])
+    np.testing.assert_array_equal(got[1], expected[1])
+
+
+@pytest.mark.parametrize(
+    ("x", "memory", "leading"),
+    [
+        ((0,), (N_MEMORY,), ()),
+        ((N,), (0,), ()),
+        ((0,), (0,), ()),
+        ((0, N), (0, N_MEMORY), (0,)),
+        ((N,), (BATCH, N_MEMORY), (BATCH,)),
+        ((BATCH, N), (N_MEMORY,), (BATCH,)),
+        ((BATCH, 1, N), (4, N_MEMORY), (BATCH, 4)),
+    ],
+)
+@pytest.mark.parametrize("mask", [None, True, 0.0])
+def test_shapes(x, memory, leading, mask):
+    attention = random_layer(np.float32, d_memory=D_MEMORY)
+    inputs = tokens(*x, D_MODEL, dtype=np.float32), tokens(*memory, D_MEMORY, dtype=np.float32)
+    bias = np.zeros((HEADS, x[-1], memory[-1]), np.float32)
+    output, weights = attention(*inputs, mask, score_bias=bias)
+    assert output.shape == (*leading, x[-1], D_MODEL)
+    assert weights.shape == (*leading, HEADS, x[-1], memory[-1])
+    if not memory[-1]:
+        np.testing.assert_array_equal(output, np.broadcast_to(attention.b_o, output.shape))
+
+
+def test_an_empty_sentence_attends_to_itself():
+    output, weights = random_layer()(np.zeros((0, D_MODEL)))
+    assert (output.shape, weights.shape) == ((0, D_MODEL), (HEADS, 0, 0))
+
+
+# Random weights
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("bias", [True, False])
+def test_init(dtype, bias):
+    attention = MultiHeadAttention.init(64, 4, np.random.default_rng(0), bias=bias, dtype=dtype)
+    limit = math.sqrt(6 / 128)
+    weights = [getattr(attention, f"w_{letter}") for letter in "qkvo"]
+    for w in weights:
+        assert (w.shape, w.dtype) == ((64, 64), dtype)
+        assert 0.98 * limit < np.abs(w).max() <= limit * (1 + 1e-3)
+        assert w.std() == pytest.approx(limit / math.sqrt(3), rel=0.05)  # of the uniform
+        assert abs(w.mean()) < 0.05 * limit
+    assert len({w.tobytes() for w in weights}) == 4
+    for letter in "qkvo":
+        b = getattr(attention, f"b_{letter}")
+        assert (b is None) != bias
+        assert b is None or (b.shape, b.dtype, b.any()) == ((64,), dtype, False)
+    assert [array.dtype for array in attention(tokens(N, 64, dtype=dtype))] == [dtype, dtype]
+
+
+def test_init_is_float32_with_biases_and_follows_its_generator():
+    one, two, other = (
+        MultiHeadAttention.init(6, 3, np.random.default_rng(seed)) for seed in (0, 0, 1)
+    )
+    assert one.w_q.dtype == one.b_o.dtype == np.float32
+    np.testing.assert_array_equal(one.w_o, two.w_o)
+    assert (one.w_o != other.w_o).all()
+
+
+def test_the_weights_of_the_paper():
+    attention = MultiHeadAttention.init(512, 8, np.random.default_rng(0))
+    weights = [getattr(attention, f"w_{letter}").size for letter in "qkvo"]
+    biases = [getattr(attention, f"b_{letter}").size for letter in "qkvo"]
+    assert sum(weights) == 4 * 512**2 == 1_048_576
+    assert sum(biases) == 4 * 512
+    theirs = torch.nn.MultiheadAttention(512, 8).parameters()
+    assert sum(weights + biases) == sum(parameter.numel() for parameter in theirs)
+
+
+# Errors
+
+NOT_FLOATS = "must hold floats (float16, float32 or float64, so 1.0 and not 1); got"
+
+
+def fields(**changes):
+    """Return the fields of a layer of 2 heads: d_model 6, d_memory 5, d_k 3, d_v 4."""
+    shapes = {"w_q": (6, 6), "w_k": (5, 6), "w_v": (5, 8), "w_o": (8, 6)}
+    return {name: np.ones(shape) for name, shape in shapes.items()} | {"n_heads": 2} | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"w_q": np.ones(6)}, "w_q must be a matrix (d_in, d_out); got shape (6,)"),
+        ({"w_o": np.ones((2, 8, 6))}, "w_o must be a matrix (d_in, d_out); got shape (2, 8, 6)"),
+        ({"w_k": np.ones((5, 4))}, "w_q and w_k must have the same columns; got 6 and 4"),
+        ({"w_v": np.ones((7, 8))}, "w_k and w_v must have the same rows; got 5 and 7"),
+        ({"w_o": np.ones((6, 6))}, "w_o must have as many rows as w_v columns; got 8 and 6"),
+        ({"n_heads": 4}, "w_q must have a multiple of n_heads = 4 columns; got 6"),
+        ({"n_heads": 3}, "w_v must have a multiple of n_heads = 3 columns; got 8"),
+        (
+            {"w_q": np.ones((6, 0)), "w_k": np.ones((5, 0))},
+            "w_q must have a multiple of n_heads = 2 columns; got 0",
+        ),
+        ({"n_heads": 0}, "n_heads must be 1 or more; got 0"),
+        ({"b_q": np.ones(5)}, "b_q must have shape (6,), as w_q has columns; got (5,)"),
+        ({"b_v": np.ones((1, 8))}, "b_v must have shape (8,), as w_v has columns; got (1, 8)"),
+        ({"w_k": [[1.0], [1.0, 2.0]]}, "w_k must have rows of one length; got unequal rows"),
+    ],
+)
+def test_refuses_weights_that_do_not_fit(changes, message):
+    MultiHeadAttention(**fields())
+    with raises(ValueError, message):
+        MultiHeadAttention(**fields(**changes))
+
+
+@pytest.mark.parametrize("name", ["w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v", "b_o"])
+def test_refuses_weights_of_another_kind(name):
+    wrong = np.ones(fields()[name].shape if name[0] == "w" else 6, int)
+    with raises(TypeError, f"{name} {NOT_FLOATS} int64"):
+        MultiHeadAttention(**fields(**{name: wrong}))
+
+
+@pytest.mark.parametrize("n_heads", [2.0, "2", None, True])
+def test_refuses_heads_that_are_no_whole_number(n_heads):
+    message = f"n_heads must be a whole number; got {n_heads!r}"
+    with raises(TypeError, message):
+        MultiHeadAttention(**fields(n_heads=n_heads))
+    with raises(TypeError, message):
+        split_heads(np.ones((3, 4)), n_heads)
+    with raises(TypeError, message):
+        MultiHeadAttention.init(4, n_heads, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_heads", "message"),
+    [
+        ((6,), 2, "x must be a matrix (..., n, n_heads * d); got shape (6,)"),
+        ((), 2, "x must be a matrix (..., n, n_heads * d); got shape ()"),
+        ((5, 6), 4, "the last axis of x must be divisible by n_heads = 4; got shape (5, 6)"),
+        ((5, 6), 0, "n_heads must be 1 or more; got 0"),
+    ],
+)
+def test_split_heads_refuses(shape, n_heads, message):
+    with raises(ValueError, message):
+        split_heads(np.ones(shape), n_heads)
+
+
+@pytest.mark.parametrize("shape", [(), (6,), (5, 6)])
+def test_merge_heads_refuses(shape):
+    with raises(ValueError, f"x must have axes (..., n_heads, n, d); got shape {shape}"):
+        merge_heads(np.ones(shape))
+
+
+def test_split_and_merge_refuse_unequal_rows():
+    for call in (merge_heads, lambda x: split_heads(x, 1)):
+        with raises(ValueError, "x must have rows of one length; got unequal rows"):
+            call([[1.0], [1.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"d_model": 0}, ValueError, "d_model must be 1 or more; got 0"),
+        ({"d_model": 6.0}, TypeError, "d_model must be a whole number; got 6.0"),
+        ({"n_heads": 0}, ValueError, "n_heads must be 1 or more; got 0"),
+        (
+            {"n_heads": 4},
+            ValueError,
+            "d_model must be divisible by n_heads; got 6 and 4 heads",
+        ),
+        ({"rng": 0}, TypeError, "rng must be a numpy.random.Generator; got int"),
+        (
+            {"dtype": np.int32},
+            TypeError,
+            "dtype must be float16, float32 or float64; got <class 'numpy.int32'>",
+        ),
+    ],
+)
+def test_init_refuses(changes, error, message):
+    with raises(error, message):
+        MultiHeadAttention.init(
+            **{"d_model": 6, "n_heads": 2, "rng": np.random.default_rng(0)} | changes
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"x": (5,)}, "x must be a matrix (..., n, 6); got shape (5,)"),
+        ({"x": (3, 5)}, "x must be as wide as the layer, 6; got shape (3, 5)"),
+        ({"memory": ()}, "memory must be a matrix (..., n, 5); got shape ()"),
+        ({"memory": (7, 6)}, "memory must be as wide as the layer, 5; got shape (7, 6)"),
+        ({"memory": None}, "memory must be as wide as the layer, 5; got shape (2, 3, 6)"),
+        (
+            {"memory": (3, 7, 5)},
+            "the leading axes of x and memory must broadcast; got (2, 3, 6) and (3, 7, 5)",
+        ),
+        ({"mask": (3, 6)}, "mask must broadcast to (..., n_q, n_k) = (2, 3, 7); got (3, 6)"),
+        (
+            {"mask": (2, 2, 3, 7)},  # a mask has no axis for the heads
+            "mask must broadcast to (..., n_q, n_k) = (2, 3, 7); got (2, 2, 3, 7)",
+        ),
+        (
+            {"score_bias": (3, 3, 7)},
+            "score_bias must broadcast to (..., n_q, n_k) = (2, 2, 3, 7); got (3, 3, 7)",
+        ),
+        (
+            {"score_bias": (4, 2, 3, 7)},
+            "score_bias must broadcast to (..., n_q, n_k) = (2, 2, 3, 7); got (4, 2, 3, 7)",
+        ),
+    ],
+)
+def test_refuses_shapes_that_do_not_fit(options, message):
+    shapes = {"x": (2, 3, 6), "memory": (7, 5)} | options
+    arrays = {name: None if shape is None else np.ones(shape) for name, shape in shapes.items()}
+    with raises(ValueError, message):
+        MultiHeadAttention(**fields())(**arrays)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x", f"x {NOT_FLOATS} int64"),
+        ("memory", f"memory {NOT_FLOATS} int64"),
+        (
+            "mask",
+            "mask must be bool (True = may attend) or float (added to the scores); got int64",
+        ),
+        ("score_bias", f"score_bias {NOT_FLOATS} int64"),
+    ],
+)
+def test_refuses_another_kind(name, message):
+    shapes = {"x": (3, 6), "memory": (7, 5), "mask": (3, 7), "score_bias": (2, 3, 7)}
+    arrays = {
+        other: np.ones(shape, int if other == name else float) for other, shape in shapes.items()
+    }
+    with raises(TypeError, message):
+        MultiHeadAttention(**fields())(**arrays)
+
+
+def test_refuses_a_bool_score_bias():
+    with raises(TypeError, f"score_bias {NOT_FLOATS} bool"):
+        MultiHeadAttention(**fields())(
+            np.ones((3, 6)), np.ones((7, 5)), score_bias=np.ones((2, 3, 7), bool)
+        )
+
+
+@pytest.mark.parametrize("name", ["mask", "score_bias"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_refuses_nan_and_infinity_in_what_is_added(name, bad):
+    with raises(ValueError, f"{name} must hold finite numbers, or -inf to block; got {bad}"):
+        MultiHeadAttention(**fields())(
+            np.ones((3, 6)), np.ones((7, 5)), **{name: np.full((3, 7), bad)}
+        )

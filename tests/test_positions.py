@@ -1,0 +1,497 @@
+"""Positions: by hand, by the property that defines each, against other formulas, every error."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnlib import (
+    MultiHeadAttention,
+    alibi_bias,
+    relative_position_bias,
+    rotary,
+    scaled_dot_product_attention,
+    sinusoidal_positions,
+    softmax,
+    split_heads,
+)
+from tests.helpers import raises, tokens
+
+pytestmark = pytest.mark.filterwarnings("error")
+steady = settings(deadline=None, derandomize=True)
+
+N, D, BATCH, HEADS = 7, 10, 3, 5
+FLOATS = [np.float16, np.float32, np.float64]
+LAYOUTS = ["interleaved", "halves"]
+places = st.floats(-1e3, 1e3)
+
+
+# Sinusoidal
+
+
+def test_sinusoids_by_hand():
+    np.testing.assert_allclose(
+        sinusoidal_positions(3, 4),
+        [[0, 1, 0, 1], [0.841, 0.540, 0.010, 1.000], [0.909, -0.416, 0.020, 1.000]],
+        rtol=0,
+        atol=5e-4,
+    )
+    pair = [math.sin(2 / 10), math.cos(2 / 10)]  # 100 ** (2 / 4) = 10
+    np.testing.assert_allclose(sinusoidal_positions(3, 4, base=100)[2, 2:], pair, rtol=1e-15)
+
+
+def test_each_entry_of_the_sinusoids():
+    n, d_model, base = 11, 13, 50.0
+    encoding = sinusoidal_positions(n, d_model, base=base)
+    assert encoding.shape == (n, d_model)
+    for p, column in np.ndindex(n, d_model):
+        wave = math.cos if column % 2 else math.sin
+        expected = wave(p / base ** ((column - column % 2) / d_model))
+        assert encoding[p, column] == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("k", [-5, 0, 1, 13, 200])
+def test_a_step_is_the_same_rotation_from_everywhere(k):
+    """PE(p + k) = R(k) PE(p), where R(k) knows nothing of p."""
+    encoding, d_model = sinusoidal_positions(300, D), D
+    rotation = np.zeros((d_model, d_model))
+    for i in range(0, d_model, 2):
+        angle = k / 10000 ** (i / d_model)
+        rotation[i : i + 2, i : i + 2] = [
+            [math.cos(angle), math.sin(angle)],
+            [-math.sin(angle), math.cos(angle)],
+        ]
+    before = encoding[max(0, -k) : 300 - max(0, k)]
+    after = encoding[max(0, k) : 300 + min(0, k)]
+    np.testing.assert_allclose(before @ rotation.T, after, rtol=0, atol=1e-12)
+
+
+def test_products_of_sinusoids_depend_on_the_distance_alone():
+    encoding = sinusoidal_positions(97, D)
+    products = encoding @ encoding.T
+    distance = np.abs(np.arange(97)[:, None] - np.arange(97))
+    np.testing.assert_allclose(products, products[0][distance], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(products.diagonal(), D / 2, rtol=0, atol=1e-12)
+    assert len(np.unique(products[0].round(9))) == 97
+
+
+@pytest.mark.parametrize("d_model", [1, 5])
+def test_an_odd_width_drops_the_last_cosine(d_model):
+    """2 i / d_model stays as it is, so the same columns come from the formula."""
+    encoding = sinusoidal_positions(4, d_model)
+    angle = 3 / 10000 ** ((d_model - 1) / d_model)
+    assert encoding.shape == (4, d_model)
+    assert encoding[3, -1] == pytest.approx(math.sin(angle), rel=1e-15)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_sinusoids_are_rounded_once(dtype):
+    encoding = sinusoidal_positions(5000, 6, dtype=dtype)
+    assert encoding.dtype == dtype
+    np.testing.assert_array_equal(encoding, sinusoidal_positions(5000, 6).astype(dtype))
+
+
+def test_sinusoids_are_float64_unless_asked():
+    assert sinusoidal_positions(2, 2).dtype == np.float64
+    assert sinusoidal_positions(0, 6).shape == (0, 6)
+
+
+# Rotary
+
+
+def test_rotary_by_hand():
+    x = np.array([[1.0, 0, 0, 2], [1, 0, 0, 2], [0, 1, 2, 0]])
+    got = rotary(x, base=100)  # angles p and p / 10
+    expected = [
+        [1, 0, 0, 2],
+        [math.cos(1), math.sin(1), -2 * math.sin(0.1), 2 * math.cos(0.1)],
+        [-math.sin(2), math.cos(2), 2 * math.cos(0.2), 2 * math.sin(0.2)],
+    ]
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-15)
+    halves = rotary(x[1:2], [3], base=100, layout="halves")  # the pairs (1, 0) and (0, 2)
+    expected = [[math.cos(3), -2 * math.sin(0.3), math.sin(3), 2 * math.cos(0.3)]]
+    np.testing.assert_allclose(halves, expected, rtol=0, atol=1e-15)
+
+
+def test_rotary_is_a_product_of_complex_numbers():
+    x, positions = tokens(BATCH, N, D), tokens(N)
+    turns = np.exp(1j * positions[:, None] / 10000 ** (np.arange(0, D, 2) / D))
+    turned = (x[..., ::2] + 1j * x[..., 1::2]) * turns
+    expected = np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
+    np.testing.assert_allclose(rotary(x, positions), expected, rtol=0, atol=1e-14)
+
+
+def test_halves_are_what_llama_does():
+    """X cos + rotate_half(x) sin, where each angle stands twice."""
+    x = tokens(BATCH, N, D)
+    angles = np.tile(np.arange(N)[:, None] / 10000 ** (np.arange(0, D, 2) / D), 2)
+    half = np.concatenate([-x[..., D // 2 :], x[..., : D // 2]], axis=-1)
+    expected = x * np.cos(angles) + half * np.sin(angles)
+    np.testing.assert_allclose(rotary(x, layout="halves"), expected, rtol=0, atol=1e-14)
+
+
+def test_the_layouts_differ_by_the_order_of_the_numbers():
+    x, order = tokens(BATCH, N, D), [*range(0, D, 2), *range(1, D, 2)]
+    halves = rotary(x[..., order], layout="halves")
+    np.testing.assert_array_equal(halves, rotary(x)[..., order])
+    assert not np.allclose(rotary(x, layout="halves"), rotary(x))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@steady
+@given(st.integers(0, 2**32 - 1), places, places, places)
+def test_rotary_scores_depend_on_the_distance_alone(layout, seed, p, q, moved):
+    query, key = tokens(2, 1, D, seed=seed)
+
+    def score(p, q):
+        at = {"base": 100.0, "layout": layout}
+        return (rotary(query, [p], **at) @ rotary(key, [q], **at).T).item()
+
+    assert score(p, q) == pytest.approx(score(p + moved, q + moved), abs=1e-10)
+    turned = rotary(query, [p], layout=layout)
+    assert np.linalg.norm(turned) == pytest.approx(np.linalg.norm(query), rel=1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rotary_scores_do_depend_on_the_distance(layout):
+    query, key = tokens(2, 1, D)
+    scores = rotary(query, [0], layout=layout) @ rotary(np.tile(key, (N, 1)), layout=layout).T
+    assert len(np.unique(scores.round(9))) == N
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_positions_of_rotary(layout):
+    x = tokens(BATCH, N, D)
+    whole = rotary(x, layout=layout)
+    np.testing.assert_array_equal(rotary(x, list(range(N)), layout=layout), whole)
+    np.testing.assert_array_equal(rotary(x, np.arange(N, dtype=np.uint8), layout=layout), whole)
+    np.testing.assert_array_equal(rotary(x[:, 4:], [4, 5, 6], layout=layout), whole[:, 4:])
+    order = [3, 0, 6, 5, 1, 2, 4]
+    np.testing.assert_array_equal(rotary(x[:, order], order, layout=layout), whole[:, order])
+    twice = rotary(rotary(x, np.full(N, 0.25), layout=layout), np.full(N, 0.5), layout=layout)
+    at_once = rotary(x, np.full(N, 0.75, np.float16), layout=layout)
+    np.testing.assert_allclose(twice, at_once, rtol=0, atol=1e-14)
+    back = rotary(whole, -np.arange(N), layout=layout)
+    np.testing.assert_allclose(back, x, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rotary_keeps_the_dtype_and_rounds_once(dtype, layout):
+    x = tokens(HEADS, 3000, D, dtype=dtype)
+    for positions in (None, np.arange(3000, dtype=np.float32), np.arange(3000)):
+        got = rotary(x, positions, base=np.float64(10000), layout=layout)
+        assert got.dtype == dtype
+        exact = rotary(x.astype(np.float64), layout=layout)
+        np.testing.assert_array_equal(got, exact.astype(dtype))
+
+
+def test_rotary_leaves_its_input_alone():
+    x, positions = tokens(BATCH, N, D), np.arange(N)
+    for array in (x, positions):
+        array.setflags(write=False)
+    copy = x.copy()
+    got = rotary(x, positions)
+    assert not np.shares_memory(got, x)
+    np.testing.assert_array_equal(x, copy)
+
+
+def test_rotary_of_nothing_and_of_lists():
+    assert rotary(np.zeros((BATCH, 0, D))).shape == (BATCH, 0, D)
+    assert rotary(np.zeros((0, D)), []).shape == (0, D)
+    assert rotary([[3.0, 4.0]]).tolist() == [[3, 4]]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rotary_keeps_what_is_not_finite_in_its_row(bad):
+    x = tokens(N, D)
+    clean = rotary(x)
+    x[3] = bad
+    with np.errstate(all="raise"):
+        got = rotary(x)
+    assert not np.isfinite(got[3]).any()
+    others = np.arange(N) != 3
+    np.testing.assert_array_equal(got[others], clean[others])
+
+
+def test_rotary_inside_attention_moves_with_the_sentence():
+    """Queries and keys of a whole layer's heads: the weights do not change with an offset."""
+    queries, keys, values = (split_heads(tokens(N, HEADS * D, seed=s), HEADS) for s in range(3))
+    here, there = (
+        scaled_dot_product_attention(rotary(queries, at), rotary(keys, at), values)[1]
+        for at in (np.arange(N), np.arange(N) + 1000)
+    )
+    np.testing.assert_allclose(here, there, rtol=0, atol=1e-12)
+    assert not np.allclose(here, scaled_dot_product_attention(queries, keys, values)[1])
+
+
+# ALiBi
+
+
+def slopes(n_heads):
+    return -alibi_bias(n_heads, 1, 2)[:, 0, 1]
+
+
+def test_slopes_by_hand():
+    assert slopes(8).tolist() == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
+    assert slopes(4).tolist() == [1 / 4, 1 / 16, 1 / 64, 1 / 256]
+    assert slopes(1).tolist() == [1 / 256]
+
+
+def test_slopes_of_twelve_heads():
+    """Those of 8 heads, then every second one of 16, the first four."""
+    fill = [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5]
+    np.testing.assert_allclose(slopes(12), [*slopes(8), *fill], rtol=1e-15)
+    np.testing.assert_allclose(slopes(16)[::2][:4], fill, rtol=1e-15)
+
+
+@pytest.mark.parametrize("n_heads", range(1, 40))
+def test_slopes_follow_the_rule_of_the_authors_code(n_heads):
+    power = max(2**i for i in range(6) if 2**i <= n_heads)
+    start = 2 ** (-8 / power)
+    expected = [start ** (head + 1) for head in range(power)]
+    if n_heads > power:
+        expected += [*slopes(2 * power)[::2][: n_heads - power]]
+    np.testing.assert_allclose(slopes(n_heads), expected, rtol=1e-14)
+
+
+def test_alibi_by_hand():
+    bias = alibi_bias(8, 2, 4)
+    assert bias.shape == (8, 2, 4)
+    assert bias[0].tolist() == [[0, -0.5, -1, -1.5], [-0.5, 0, -0.5, -1]]
+    assert bias[7].tolist() == [
+        [0, -1 / 256, -2 / 256, -3 / 256],
+        [-1 / 256, 0, -1 / 256, -2 / 256],
+    ]
+    assert not np.signbit(bias[:, 0, 0]).any()  # printed, -0 would be a puzzle
+
+
+def test_alibi_is_symmetric_and_depends_on_the_distance_alone():
+    bias = alibi_bias(HEADS, N)
+    assert bias.shape == (HEADS, N, N)
+    np.testing.assert_array_equal(bias, bias.mT)
+    np.testing.assert_array_equal(bias[:, 1:, 1:], bias[:, :-1, :-1])
+    np.testing.assert_array_equal(bias[:, :3, :5], alibi_bias(HEADS, 3, 5))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_alibi_is_rounded_once(dtype):
+    bias = alibi_bias(12, N, 5, dtype=dtype)
+    assert bias.dtype == dtype
+    np.testing.assert_array_equal(bias, alibi_bias(12, N, 5).astype(dtype))
+    assert alibi_bias(HEADS, 0).shape == (HEADS, 0, 0)
+    assert alibi_bias(1, 1).dtype == np.float64
+
+
+# Relative bias
+
+
+def test_relative_bias_by_hand():
+    table = [[10.0, 20, 30, 40, 50], [1, 2, 3, 4, 5]]  # offsets -2 ... 2
+    bias = relative_position_bias(table, 4, 5)
+    assert bias[0].tolist() == [
+        [30, 40, 50, 50, 50],
+        [20, 30, 40, 50, 50],
+        [10, 20, 30, 40, 50],
+        [10, 10, 20, 30, 40],
+    ]
+    np.testing.assert_array_equal(bias[1], bias[0] / 10)
+
+
+def test_relative_bias_reads_the_table_at_the_offset():
+    table = tokens(HEADS, 2 * N - 1)  # wide enough to clip nothing
+    bias = relative_position_bias(table, N)
+    for head, i, j in np.ndindex(HEADS, N, N):
+        assert bias[head, i, j] == table[head, j - i + N - 1]
+
+
+def test_relative_bias_with_one_entry_is_one_number_a_head():
+    table = tokens(HEADS, 1)
+    expected = np.broadcast_to(table[:, :, None], (HEADS, N, 3))
+    np.testing.assert_array_equal(relative_position_bias(table, N, 3), expected)
+
+
+def test_alibi_is_a_relative_bias():
+    table = -slopes(HEADS)[:, None] * np.abs(np.arange(-N, N + 1))
+    np.testing.assert_array_equal(relative_position_bias(table, N), alibi_bias(HEADS, N))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_relative_bias_keeps_the_dtype_and_the_table(dtype):
+    table = tokens(HEADS, 5, dtype=dtype)
+    table.setflags(write=False)
+    bias = relative_position_bias(table, N)
+    assert bias.dtype == dtype
+    assert not np.shares_memory(bias, table)
+    assert relative_position_bias(table, 0).shape == (HEADS, 0, 0)
+    assert relative_position_bias(table, 2, 0).shape == (HEADS, 2, 0)
+
+
+@pytest.mark.parametrize("kind", ["alibi", "relative"])
+def test_a_bias_is_added_to_the_scores_of_a_layer(kind):
+    bias = {
+        "alibi": alibi_bias(HEADS, N),
+        "relative": relative_position_bias(tokens(HEADS, 5), N),
+    }[kind]
+    attention = MultiHeadAttention.init(
+        HEADS * D, HEADS, np.random.default_rng(0), dtype=np.float64
+    )
+    x = tokens(BATCH, N, HEADS * D)
+    queries, keys = split_heads(x @ attention.w_q, HEADS), split_heads(x @ attention.w_k, HEADS)
+    _, weights = attention(x, score_bias=bias)
+    expected = softmax(queries @ keys.mT / math.sqrt(D) + bias)
+    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-12)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((-1, 4), ValueError, "n must be 0 or more; got -1"),
+        ((2.0, 4), TypeError, "n must be a whole number; got 2.0"),
+        ((2, 0), ValueError, "d_model must be 1 or more; got 0"),
+        ((2, "4"), TypeError, "d_model must be a whole number; got '4'"),
+    ],
+)
+def test_sinusoids_refuse(arguments, error, message):
+    with raises(error, message):
+        sinusoidal_positions(*arguments)
+
+
+CALLS = {
+    "sinusoidal": lambda **options: sinusoidal_positions(2, 4, **options),
+    "rotary": lambda **options: rotary(np.ones((2, 4)), **options),
+    "alibi": lambda **options: alibi_bias(2, 3, **options),
+}
+
+
+@pytest.mark.parametrize("call", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize("base", [0, -1.0, np.nan, np.inf, -np.inf])
+def test_refuses_a_base_that_is_not_finite_and_above_0(call, base):
+    with raises(ValueError, f"base must be finite and above 0; got {base}"):
+        CALLS[call](base=base)
+
+
+@pytest.mark.parametrize("call", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize(
+    ("base", "came"), [("1", "str"), (None, "NoneType"), (True, "bool"), (1j, "complex")]
+)
+def test_refuses_a_base_that_is_no_number(call, base, came):
+    with raises(TypeError, f"base must be a number; got {came}"):
+        CALLS[call](base=base)
+
+
+@pytest.mark.parametrize("call", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize("base", [100, np.float32(100), Fraction(100)])
+def test_any_real_number_is_a_base(call, base):
+    np.testing.assert_array_equal(CALLS[call](base=base), CALLS[call](base=100.0))
+
+
+@pytest.mark.parametrize("call", ["sinusoidal", "alibi"])
+def test_refuses_another_dtype(call):
+    came = "<class 'numpy.int64'>"
+    with raises(TypeError, f"dtype must be float16, float32 or float64; got {came}"):
+        CALLS[call](dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("x", "options", "message"),
+    [
+        (np.ones(4), {}, "x must be a matrix (..., n, d); got shape (4,)"),
+        (
+            np.ones((2, 3)),
+            {},
+            "x must have an even width, as it turns in pairs; got shape (2, 3)",
+        ),
+        (
+            np.ones((2, 0)),
+            {},
+            "x must have an even width, as it turns in pairs; got shape (2, 0)",
+        ),
+        (
+            np.ones((5, 2, 4)),
+            {"positions": [0, 1, 2]},
+            "positions must have shape (2,), one a token; got (3,)",
+        ),
+        (
+            np.ones((5, 2, 4)),
+            {"positions": 1},
+            "positions must have shape (2,), one a token; got ()",
+        ),
+        (
+            np.ones((2, 4)),
+            {"positions": [[0, 1]]},
+            "positions must have shape (2,), one a token; got (1, 2)",
+        ),
+        (
+            np.ones((2, 4)),
+            {"positions": [0, np.inf]},
+            "positions must be finite; got [0.0, inf]",
+        ),
+        (
+            np.ones((2, 4)),
+            {"positions": [0, [1]]},
+            "positions must have rows of one length; got unequal rows",
+        ),
+        (
+            np.ones((2, 4)),
+            {"layout": "half"},
+            'layout must be "interleaved" or "halves"; got \'half\'',
+        ),
+        (np.ones((2, 4)), {"layout": 0}, 'layout must be "interleaved" or "halves"; got 0'),
+    ],
+)
+def test_rotary_refuses(x, options, message):
+    with raises(ValueError, message):
+        rotary(x, **options)
+
+
+@pytest.mark.parametrize(
+    ("positions", "came"),
+    [(["a", "b"], "<U1"), ([1j, 2], "complex128"), ([True, False], "bool"), ([{}, {}], "object")],
+)
+def test_rotary_refuses_positions_that_are_no_numbers(positions, came):
+    with raises(TypeError, f"positions must hold numbers; got {came}"):
+        rotary(np.ones((2, 4)), positions)
+
+
+@pytest.mark.parametrize("name", ["x", "table"])
+def test_refuses_what_does_not_hold_floats(name):
+    call = {"x": rotary, "table": lambda table: relative_position_bias(table, 2)}[name]
+    needed = "must hold floats (float16, float32 or float64, so 1.0 and not 1)"
+    with raises(TypeError, f"{name} {needed}; got int64"):
+        call(np.ones((2, 5), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((0, 2), ValueError, "n_heads must be 1 or more; got 0"),
+        ((2.0, 2), TypeError, "n_heads must be a whole number; got 2.0"),
+        ((2, -1), ValueError, "n_q must be 0 or more; got -1"),
+        ((2, 2, -1), ValueError, "n_k must be 0 or more; got -1"),
+        ((2, 2, 1.5), TypeError, "n_k must be a whole number; got 1.5"),
+    ],
+)
+def test_alibi_refuses(arguments, error, message):
+    with raises(error, message):
+        alibi_bias(*arguments)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 4), (2, 0), (1, 2, 5)])
+def test_relative_bias_refuses_a_table_of_the_wrong_width(shape):
+    message = f"table must be a matrix (n_heads, 2 m + 1), of odd width; got shape {shape}"
+    with raises(ValueError, message):
+        relative_position_bias(np.ones(shape), 2)
+
+
+def test_relative_bias_refuses_sizes_that_are_none():
+    with raises(TypeError, "n_q must be a whole number; got None"):
+        relative_position_bias(np.ones((2, 5)), None)
+    with raises(ValueError, "n_k must be 0 or more; got -3"):
+        relative_position_bias(np.ones((2, 5)), 2, -3)
