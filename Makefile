@@ -7,7 +7,7 @@ PORT ?= 8000
 NOTEBOOKS ?= chapters/*.ipynb
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser book serve lab test lint refresh bench lock clean
+.PHONY: help install browser book serve lab test lint refresh atlas bench lock clean
 
 # Two workers with one thread each fill two cores; two with all threads each get in each
 # other's way.
@@ -41,6 +41,9 @@ lint: install ## check the Python files with ruff
 
 refresh: install ## run the notebooks and store their outputs (NOTEBOOKS=chapters/02-*.ipynb)
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)
+
+atlas: install ## measure the parity atlas of chapter 12 again
+	@$(VENV) -m attnlib.atlas
 
 bench: book browser ## run the benchmarks
 	@set -e; for script in benchmarks/*.py; do $(VENV) -m "benchmarks.$$(basename "$$script" .py)"; done
