@@ -33,8 +33,9 @@ FUNCTIONS = {
         ["tgt_key_padding_mask", "memory_key_padding_mask"],
     ),
 }
-# "no_grad" is eval() inside of torch.no_grad(). Torch drops 0.1 unless told otherwise.
-MODES = ("train", "train without dropout", "eval", "no_grad")
+# p is the share that dropout drops: 0.1 unless torch is told otherwise. "no_grad" is eval()
+# inside of torch.no_grad().
+MODES = ("train", "train p=0", "eval", "no_grad")
 DROPOUT = 0.1
 # Who may attend to whom, how that is written down, and how long the shortest sentence is.
 MASKS = {
@@ -129,6 +130,16 @@ def merge(rows):
             for same in merged.values()
         ]
     return rows
+
+
+def verdict(row):
+    """Return what a row comes to: "agree", "NaN", "other numbers" or "random"."""
+    words = [row[column] for column in ("rows", "padded rows", "empty rows")]
+    if "NaN" in words:
+        return "NaN"
+    if "random" in words:
+        return "random"
+    return "agree" if set(words) <= {"", "equal", "zero weights"} else "other numbers"
 
 
 def read():
@@ -251,7 +262,7 @@ def _module(function, mode, dtype):
 
     torch.manual_seed(0)
     options = {
-        "dropout": 0.0 if mode == "train without dropout" else DROPOUT,
+        "dropout": 0.0 if mode == "train p=0" else DROPOUT,
         "batch_first": True,
         "dtype": getattr(torch, dtype),
     }
