@@ -54,6 +54,7 @@ MASKS = {
 IS_CAUSAL = "is_causal"
 # What a score of a row with nothing to attend to may be set to, and what that comes to.
 EMPTY = {"zero weights": -np.inf, "equal shares": -1e30, "as if unmasked": 0.0}
+AGREE = {"", "equal", "zero weights"}  # words for what attnlib gives as well
 DTYPES = ("float32", "float64")
 BOUNDS = {"float32": 5e-6, "float64": 1e-13}  # up to here a difference is a matter of rounding
 
@@ -139,7 +140,7 @@ def verdict(row):
         return "NaN"
     if "random" in words:
         return "random"
-    return "agree" if set(words) <= {"", "equal", "zero weights"} else "other numbers"
+    return "agree" if AGREE.issuperset(words) else "other numbers"
 
 
 def read():

@@ -24,23 +24,25 @@ COLUMNS = {
     "need_weights": "need_weights",
     "mask": "Mask",
     "path": "Path",
-    "float32": "Difference, float32",
-    "float64": "Difference, float64",
+    "float32": "Δ float32",
+    "float64": "Δ float64",
     "padded rows": "Padded rows",
     "empty rows": "Empty rows",
 }
 NUMBERS = ("float32", "float64")
 
 
+def words(row):
+    """What a row says of each dtype, of padded and of empty rows, by column."""
+    narrow, *wide = row["rows"].split("; in float64 ")
+    said = dict(zip(NUMBERS, (narrow, *wide, narrow), strict=False))
+    return said | {name: row[name] for name in ("padded rows", "empty rows")}
+
+
 def cells(row):
     """The texts of one row, by column."""
-    narrow, *wide = row["rows"].split("; in float64 ")
-    words = dict(zip(NUMBERS, (narrow, *wide, narrow), strict=False))
-    said = {
-        name: " ".join(part for part in (word if word != "equal" else "", row[name]) if part)
-        for name, word in words.items()
-    }
-    return {name: said.get(name, row[name]) for name in COLUMNS}
+    said = words(row)
+    return {name: row[name] or said.get(name, "") for name in COLUMNS}
 
 
 def order(text):
@@ -157,7 +159,7 @@ class ParityAtlas(CourseWidget):
         lines = (
             element(
                 "tr",
-                "".join(map(_cell, cells(row).values())),
+                _line(row),
                 role="row",
                 hidden=not self._fits(row),
                 data_verdict=atlas.verdict(row),
@@ -173,10 +175,16 @@ class ParityAtlas(CourseWidget):
         return ((stored.index(row), row) for row in self._sorted())
 
 
-def _cell(text):
+def _cell(text, parts):
     """A cell; a long name may break after an underscore or before a capital."""
     broken = re.sub("(_|(?<=[a-z])(?=[A-Z]))", r"\1<wbr>", escape(text))
     broken = broken.replace("-inf", '<span class="whole">-inf</span>')
-    word = text and order(text)[0] == 1
-    parts = word and any(part in text for part in ("NaN", "differ", "output", "shares", "random"))
     return element("td", broken, role="cell", class_="parts" if parts else False)
+
+
+def _line(row):
+    """The cells of a row; those in which torch and attnlib part are marked."""
+    said = words(row)
+    return "".join(
+        _cell(text, said.get(name, "") not in atlas.AGREE) for name, text in cells(row).items()
+    )

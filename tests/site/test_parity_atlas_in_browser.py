@@ -92,7 +92,7 @@ def test_mouse_chooses_and_sorts(awake):
     head(page, "float32").click()
     sorted_ = {"function": "nn.TransformerEncoder", "sort": "float32"}
     assert shown(page) == expected(**sorted_)
-    assert page.locator("th[aria-sort=ascending]").inner_text() == "Difference, float32"
+    assert page.locator("th[aria-sort=ascending]").inner_text() == "Δ float32"
     head(page, "float32").click()
     assert shown(page) == expected(**sorted_, descending=True)
     assert page.locator("th[aria-sort=descending]").count() == 1
