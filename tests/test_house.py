@@ -34,11 +34,12 @@ MAY_IMPORT = {
     "blockwise": {"numpy", "attention"},
     "gradients": {"numpy", "attention"},
     "bridge": {"numpy", "torch"} | MATHEMATICS,
+    "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "induction": {"numpy"} | MATHEMATICS,
     "pretrained": {"numpy"} | MATHEMATICS,
     "plots": {"numpy", "matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
-    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"} | MATHEMATICS,
+    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets", "atlas"} | MATHEMATICS,
 }
 
 OPENING_BOX = ":::{admonition} In this chapter"
