@@ -150,7 +150,8 @@ def copied(page):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy as NumPy").click()
     page.wait_for_timeout(100)
-    assert re.fullmatch(r"Copied \d+ lines of NumPy\.", page.locator(".message").inner_text())
+    said = page.locator(".message", has_text="Copied").inner_text()
+    assert re.fullmatch(r"Copied \d+ lines of NumPy\.", said)
     return run(page.evaluate("navigator.clipboard.readText()"))
 
 
