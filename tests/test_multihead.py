@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -33,12 +33,12 @@ from tests.helpers import (
     attend_next,
     masks,
     raises,
+    steady,
     stirred,
     tokens,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
-steady = settings(deadline=None, derandomize=True)
 
 D_V = 13  # other than d_k, which the paper leaves open and PyTorch does not
 TOLERANCE = {np.float16: 2e-2, np.float32: 1e-6, np.float64: 1e-12}
