@@ -9,9 +9,8 @@ NOTEBOOKS ?= chapters/*.ipynb
 .DEFAULT_GOAL := help
 .PHONY: help install browser book serve lab test lint refresh bench lock clean
 
-# Two workers with one thread each fill two cores; two with all threads each get in each
-# other's way.
-test refresh bench: export OMP_NUM_THREADS := 1
+# The course's matrices are small: more threads wait for each other longer than they compute.
+book serve test refresh bench: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile

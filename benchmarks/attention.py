@@ -161,7 +161,7 @@ NumPy {np.__version__}, PyTorch {torch.__version__.partition("+")[0]}, one threa
 tokens.
 
 **Time**, as a multiple of PyTorch's `F.scaled_dot_product_attention`, by number of tokens. The \
-last column is the exponent p of the fitted power n^p of the time itself.
+last column is the exponent p of the fitted power n<sup>p</sup> of the time itself.
 
 {table(["", *head, "p"], ratios)}
 
@@ -177,7 +177,7 @@ last column is the exponent p of the fitted power n^p of the time itself.
 
 
 def processor():
-    """Return the name of the processor, and whether it has the wide vectors that exp gains by."""
+    """Return the name of the processor, and whether it has vectors of 512 bits."""
     try:
         facts = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -198,7 +198,7 @@ def draw(seconds, memory):
         ax.set(xlabel="tokens", ylabel=unit, xticks=SIZES, xticklabels=SIZES)
         ax.tick_params(axis="x", labelrotation=45)
         ax.minorticks_off()
-    axes[0].legend()
+    axes[0].legend(loc="upper left", fontsize=9)
     figure.savefig(HERE / "attention.svg", metadata={"Date": None})
 
 

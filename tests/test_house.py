@@ -268,6 +268,22 @@ def test_chapters_have_the_same_shape(chapters):
     assert_none(offences, f"every chapter has {REQUIRED}")
 
 
+def test_the_landing_page_counts_what_can_be_answered(chapters):
+    """The keys of its Progress are those of the chapters' predictions and quizzes."""
+    page = (ROOT / "index.md").read_text(encoding="utf-8")
+    cell = next(
+        cell for cell in re.findall(r"{code-cell}.*?\n\n(.*?)```", page, re.S) if "Progress" in cell
+    )
+    names = {}
+    exec(cell.replace("Progress(", "kept = ("), names)
+    promised = {key for keys in names["kept"].values() for key in keys}
+    asked = set()
+    for number, notebook in enumerate(chapters.values(), start=1):
+        text = "\n".join(cell.source for cell in notebook.cells)
+        asked |= set(re.findall(r'key="([^"]+)"', text)) | {f"chapter-{number}-quiz"}
+    assert promised == asked
+
+
 # Contents and citations
 
 

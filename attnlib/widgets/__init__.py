@@ -4,6 +4,7 @@ from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.heads_viewer import HeadsViewer
+from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.mask_painter import MaskPainter
 from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
@@ -16,6 +17,7 @@ __all__ = [
     "CostCalculator",
     "HandCalculator",
     "HeadsViewer",
+    "LayerExplorer",
     "MaskPainter",
     "PositionsExplorer",
     "Predict",

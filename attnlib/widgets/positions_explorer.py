@@ -49,7 +49,7 @@ SHADES = 16  # steps of opacity in a heatmap
 _TITLES = {
     "none": ("Nothing added", "Score against the offset"),
     "sinusoidal": ("Added to the word", "PE(p) · PE(p + k)"),
-    "rotary": ("Each pair of numbers, turned", "Score against the offset"),
+    "rotary": ("Each pair, turned", "Score against the offset"),
     "alibi": ("Added to a row of scores", "Added at each offset"),
     "relative": ("Added to a row of scores", "Added at each offset"),
 }
@@ -218,7 +218,7 @@ class PositionsExplorer(CourseWidget):
 <div class="readout">
 <p>{words["asks"]}</p>
 <div class="trio">{trio}</div>
-<p class="verdict">{words["verdict"]}</p>
+<p class="verdict" aria-live="polite">{words["verdict"]}</p>
 </div>
 <div class="panels">{panels}</div>
 <div class="visually-hidden"><p>{words["spoken"]}</p>
@@ -246,11 +246,11 @@ class PositionsExplorer(CourseWidget):
             "d_model_value": str(self.d_model),
             "base_value": _plain(self.base, 6),
             "head_value": f"{self.head + 1} of {N_HEADS}",
-            "asks": f"The word at position {p} scores",
+            "asks": f"Scores of position {p} with position",
             **{name: _two(scores[p, q]) if there[name] else "–" for name, q in near.items()},
-            "itself_at": "with itself",
-            "before_at": f"with position {p - 1}" if p else "none before",
-            "after_at": f"with position {p + 1}" if there["after"] else "none after",
+            "itself_at": f"{p}, itself",
+            "before_at": str(p - 1) if p else "none before",
+            "after_at": str(p + 1) if there["after"] else "none after",
             "verdict": {
                 "none": "All scores are equal: attention cannot tell the places apart.",
                 "sinusoidal": "The scores follow the distance, but drift along each diagonal: "
@@ -511,7 +511,9 @@ def _text(content, x, y, anchor, role="muted", /):
 
 def _two(x):
     """Two decimals, with a true minus and no minus before 0.00."""
-    return f"{round(float(x), 2) + 0.0:.2f}".replace("-", "−")
+    # Half up, as in the page, and also where rounding has left a half a little short.
+    size = f"{math.floor(abs(x) * 100 + 0.5 + 1e-9) / 100:.2f}"
+    return ("−" if x < 0 and size != "0.00" else "") + size
 
 
 def _whole(x):

@@ -144,3 +144,26 @@ def _hatch(x, y, side):
         for part in (1 / 3, 2 / 3, 1)
     )
     return element("path", d=lines, stroke="var(--line)", stroke_width=0.7)
+
+
+def moving(tag, part, marks, content="", /, **attributes):
+    """An element whose `marks` the page will change."""
+    return element(tag, content, data_part=part, **attributes, **marks[part])
+
+
+def text(content, x, y, role="muted", /, *, anchor="start", **attributes):
+    """A line of text in a drawing, in the colour of `role`."""
+    return element(
+        "text",
+        content,
+        x=float(x),
+        y=float(y),
+        text_anchor=anchor,
+        fill=f"var(--{role})",
+        **attributes,
+    )
+
+
+def line(d):
+    """An axis or a frame of a drawing."""
+    return element("path", d=d, fill="none", stroke="var(--line)")
