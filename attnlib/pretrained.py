@@ -120,8 +120,8 @@ def load_recording():
 def mean_pool(states, mask):
     r"""Average the vectors of a sentence's own tokens and give the result length 1.
 
-    .. math:: e = \frac{m}{\lVert m \rVert}, \qquad
-              m = \frac{\sum_i M_i x_i}{\sum_i M_i}
+    .. math:: \bar x = \frac{\sum_i M_i x_i}{\sum_i M_i}, \qquad
+              u = \frac{\bar x}{\lVert \bar x \rVert}
 
     Eqs. (2) and (3) of chapter 13.
 

