@@ -93,9 +93,9 @@ def pytest_terminal_summary(terminalreporter):
                 modes += [] if mode in modes else [mode]
     if worst:
         terminalreporter.section("Largest difference from PyTorch, in parts of the largest number")
-        terminalreporter.line(" " * 42 + "".join(f"{mode:>10}" for mode in modes))
+        terminalreporter.line(" " * 44 + "".join(f"{mode:>10}" for mode in modes))
         for (module, dtype), figures in sorted(worst.items()):
             cells = (f"{figures[mode]:.1e}" if mode in figures else "" for mode in modes)
             terminalreporter.line(
-                f"{module:33} {dtype:8}" + "".join(f"{cell:>10}" for cell in cells)
+                f"{module:35} {dtype:8}" + "".join(f"{cell:>10}" for cell in cells)
             )

@@ -243,12 +243,12 @@ memory too, which is not counted. d_ff is 4 d_model.</p>
             _moving("circle", "dot", marks, r=4.5, fill="var(--weight)"),
             _text("FLOPs of one layer", 0, BAR - 8, "ink"),
         ]
-        for name, role in (("projections", "key"), ("attention", "weight"), ("feed", "value")):
+        for name, role in (("projections", "muted"), ("attention", "weight"), ("feed", "ink")):
             parts.append(_moving("rect", name, marks, y=BAR, height=THICK, fill=f"var(--{role})"))
         for x, label, role in (
-            (0, "■ projections", "key"),
+            (0, "■ projections", "muted"),
             (112, "■ scores, blend", "weight"),
-            (238, "■ feed-forward", "value"),
+            (238, "■ feed-forward", "ink"),
         ):
             parts.append(_text(label, x, BAR + THICK + 18, role))
         return element(
