@@ -16,6 +16,8 @@ import yaml
 from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import Requirement
 
+import attnlib
+from attnlib import check
 from tools.refresh import KERNEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -310,6 +312,28 @@ def test_the_contents_name_every_chapter_and_nothing_else():
     assert [name for name in listed if name.startswith("chapters/")] == [
         f"chapters/{path.stem}" for path in CHAPTERS
     ]
+
+
+def test_the_reference_names_everything_public():
+    page = (ROOT / "reference.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\.\. auto\w+:: attnlib\.(\w+)$", page, re.MULTILINE))
+    assert documented == set(attnlib.__all__)
+    checkers = set(check.__all__) - {"Verdict", "judge"}
+    assert checkers == set(re.findall(r"`(\w+)`", page.partition("## The checkers")[2]))
+
+
+def test_the_solutions_name_every_exercise(chapters):
+    listed = re.findall(
+        r"\[([^]]+)\]\(chapters/([^)#]+)#", (ROOT / "solutions.md").read_text(encoding="utf-8")
+    )
+    exercises = [
+        (heading, name)
+        for name, notebook in chapters.items()
+        for text in ["\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")]
+        for part in re.findall(r"^## Exercises$(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+        for heading in re.findall(r"^### (.+?)\s*$", part, re.MULTILINE)
+    ]
+    assert listed == exercises
 
 
 def test_citations_and_references_match():
