@@ -7,11 +7,10 @@ PORT ?= 8000
 NOTEBOOKS ?= chapters/*.ipynb
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser book serve lab test lint refresh atlas bench lock clean
+.PHONY: help install browser book serve lab test lint refresh train atlas bench lock clean
 
-# Two workers with one thread each fill two cores; two with all threads each get in each
-# other's way.
-test refresh bench: export OMP_NUM_THREADS := 1
+# The course's matrices are small: more threads wait for each other longer than they compute.
+book serve test refresh train atlas bench: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -41,6 +40,9 @@ lint: install ## check the Python files with ruff
 
 refresh: install ## run the notebooks and store their outputs (NOTEBOOKS=chapters/02-*.ipynb)
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)
+
+train: install ## train the small models of chapter 11 again and store their weights
+	@$(VENV) -m tools.train
 
 atlas: install ## measure the parity atlas of chapter 12 again
 	@$(VENV) -m attnlib.atlas

@@ -19,7 +19,7 @@ from attnlib.bridge import from_torch
 from attnlib.masks import additive, blocked, causal_mask, padding_mask
 from attnlib.positions import alibi_bias
 
-STORED = Path(__file__).with_name("atlas.csv")
+STORED = Path(__file__).parent / "data" / "atlas.csv"
 
 SDPA, ATTENTION = "F.scaled_dot_product_attention", "nn.MultiheadAttention"
 # What each function calls a mask for all sentences, and one that hides the filler of each.

@@ -97,7 +97,7 @@ def padding_mask(lengths, n_k):
 
 
 def window_mask(n, width, *, causal=False):
-    """Let each token attend to its neighbours: |i - j| <= width.
+    """Let each token attend to its neighbours, those at most `width` tokens away.
 
     Parameters
     ----------

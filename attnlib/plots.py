@@ -12,7 +12,8 @@ from numbers import Integral
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import PatchCollection
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 
 from attnlib.attention import as_array, as_floats, may_attend, read_mask
@@ -26,6 +27,7 @@ SPAN = 432  # most that all the cells of a row or a column may take
 BARS = 96  # height of a bar of weight 1
 TEXT = 10  # labels, and numbers in cells where there is room
 SMALLEST = 7  # what would have to be smaller is left out
+SHADES = 16  # steps between the palest and the strongest cell of `heatmap`
 GAP = 6  # between cells and what is written beside them
 
 
@@ -271,6 +273,73 @@ def matrix(
     return ax
 
 
+def heatmap(
+    values, *, low=None, high=None, rows=None, columns=None, names=None, ax=None, title=None
+):
+    """Draw any matrix of numbers in shades of grey: the larger the number, the stronger the cell.
+
+    Parameters
+    ----------
+    values : array of floats, all finite, shape (n_rows, n_columns)
+    low, high : float, optional
+        The numbers of the palest and of the strongest shade; the least and the largest of
+        `values` unless given. What lies outside takes the shade at the end; between two equal
+        ones all cells take the middle shade.
+    rows, columns : sequence of str, optional
+        One label per row and per column; positions unless given.
+    names : pair of str, optional
+        What the rows are and what the columns are, written beside and above.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure of a fitting size unless given.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError
+        If `values` does not hold floats.
+    ValueError
+        If `values` is not a matrix of finite numbers, `low` lies above `high`, or the labels
+        are too few or too many.
+    """
+    values = as_floats(values, "values")
+    if values.ndim != 2 or values.size == 0:
+        raise ValueError(
+            f"values must be a matrix (n_rows, n_columns), not empty; got shape {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite; got inf or nan")
+    low = float(values.min() if low is None else low)
+    high = float(values.max() if high is None else high)
+    if low > high:
+        raise ValueError(f"low must not lie above high; got {low} and {high}")
+    n_rows, n_columns = values.shape
+    rows = _labels(rows, n_rows, "rows", "row")
+    columns = _labels(columns, n_columns, "columns", "column")
+    if ax is None:
+        ax = _axes_for_cells(
+            n_rows, n_columns, rows, columns, named=names is not None, titled=title is not None
+        )
+    cell = _cell(ax, n_rows, n_columns)
+
+    width = high - low
+    share = (np.clip(values, low, high) - low) / width if width else np.full(values.shape, 0.5)
+    shades = np.round(share * SHADES).astype(int)
+    for shade in range(1, SHADES + 1):
+        _add_shade(ax, shades == shade, facecolor=(light("muted"), shade / SHADES))
+    _add_lines(ax, n_rows, n_columns, cell, light("line"))
+    _label_cells(ax, rows, columns, cell)
+    if names is not None:
+        ax.set_ylabel(names[0], labelpad=GAP)
+        ax.set_xlabel(names[1], labelpad=GAP)
+    if title is not None:
+        ax.set_title(title, pad=GAP)
+    return ax
+
+
 def product_axes(left, right):
     """Make three Axes for a product, left times right is result, with cells of one size.
 
@@ -427,6 +496,21 @@ def _add_squares(ax, cells, **style):
     """Add one square for each (row, column) of `cells`."""
     squares = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in cells]
     ax.add_collection(PatchCollection(squares, zorder=1, clip_on=False, **style), autolim=False)
+
+
+def _add_shade(ax, where, **style):
+    """Fill the cells where `where` is true as one path, each run down a column as one box."""
+    edges = np.diff(np.pad(where.T, ((0, 0), (1, 1))).astype(int))  # (n_columns, n_rows + 1)
+    columns, tops = np.nonzero(edges == 1)
+    bottoms = np.nonzero(edges == -1)[1]
+    boxes = [
+        Path([(x, top), (x + 1, top), (x + 1, bottom), (x, bottom), (x, top)], closed=True)
+        for x, top, bottom in zip(columns - 0.5, tops - 0.5, bottoms - 0.5, strict=True)
+    ]
+    if boxes:
+        # Smoothed edges would leave a pale seam between neighbours.
+        one = Path.make_compound_path(*boxes)
+        ax.add_patch(PathPatch(one, linewidth=0, antialiased=False, clip_on=False, **style))
 
 
 def _add_lines(ax, n_rows, n_columns, cell, color):

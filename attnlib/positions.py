@@ -86,8 +86,8 @@ def rotary(x, positions=None, *, base=10000.0, layout="interleaved"):
         b of the angles.
     layout : {"interleaved", "halves"}
         Which numbers are a pair: neighbours, (0, 1), (2, 3), ..., as in the paper; or one from
-        each half, (0, d/2), (1, d/2 + 1), ..., as in GPT-NeoX and Llama. A weight trained with
-        one is wrong with the other.
+        each half, (0, d/2), (1, d/2 + 1), ..., as in GPT-NeoX and the Hugging
+        Face version of Llama. A weight trained with one is wrong with the other.
 
     Returns
     -------

@@ -52,13 +52,13 @@ def torch_attention(queries, keys, values):
     return torch.nn.functional.scaled_dot_product_attention(*tensors)
 
 
-# name: (function, the most tokens that it is run with, role of its colour)
+# name: (function, the most tokens that it is run with, role of its colour, style of its line)
 CANDIDATES = {
-    TORCH: (torch_attention, 16384, "muted"),
-    "products and exp alone": (products_and_exp, 4096, "query"),
-    "blockwise_attention": (blockwise_attention, 16384, "weight"),
-    "scaled_dot_product_attention": (scaled_dot_product_attention, 4096, "value"),
-    "tutorials' loop": (tutorial_loop, 4096, "key"),
+    TORCH: (torch_attention, 16384, "muted", "-"),
+    "products and exp alone": (products_and_exp, 4096, "muted", ":"),
+    "blockwise_attention": (blockwise_attention, 16384, "weight", "-"),
+    "scaled_dot_product_attention": (scaled_dot_product_attention, 4096, "weight", "--"),
+    "tutorials' loop": (tutorial_loop, 4096, "ink", "-."),
 }
 
 
@@ -90,7 +90,7 @@ def measure(n):
     inputs = [rng.normal(size=(HEADS, n, WIDTH)).astype(np.float32) for _ in range(3)]
     calls = {
         name: lambda function=function: function(*inputs)
-        for name, (function, most, _) in CANDIDATES.items()
+        for name, (function, most, *_) in CANDIDATES.items()
         if n <= most
     }
     seconds = take_turns(calls, rounds=31 if n <= 512 else 9 if n <= 4096 else 3)
@@ -161,7 +161,7 @@ NumPy {np.__version__}, PyTorch {torch.__version__.partition("+")[0]}, one threa
 tokens.
 
 **Time**, as a multiple of PyTorch's `F.scaled_dot_product_attention`, by number of tokens. The \
-last column is the exponent p of the fitted power n^p of the time itself.
+last column is the exponent p of the fitted power n<sup>p</sup> of the time itself.
 
 {table(["", *head, "p"], ratios)}
 
@@ -177,7 +177,7 @@ last column is the exponent p of the fitted power n^p of the time itself.
 
 
 def processor():
-    """Return the name of the processor, and whether it has the wide vectors that exp gains by."""
+    """Return the name of the processor, and whether it has vectors of 512 bits."""
     try:
         facts = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -193,12 +193,13 @@ def draw(seconds, memory):
     figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
     for ax, measured, unit in zip(axes, (seconds, memory), ("seconds", "bytes"), strict=True):
         for name, amounts in by_candidate(measured).items():
-            colour = palette.light(CANDIDATES[name][2])
-            ax.loglog(*zip(*amounts.items(), strict=True), "o-", label=name, color=colour)
+            *_, role, style = CANDIDATES[name]
+            line = {"color": palette.light(role), "linestyle": style, "marker": "o"}
+            ax.loglog(*zip(*amounts.items(), strict=True), label=name, markersize=3.5, **line)
         ax.set(xlabel="tokens", ylabel=unit, xticks=SIZES, xticklabels=SIZES)
         ax.tick_params(axis="x", labelrotation=45)
         ax.minorticks_off()
-    axes[0].legend()
+    axes[0].legend(loc="upper left", fontsize=9)
     figure.savefig(HERE / "attention.svg", metadata={"Date": None})
 
 

@@ -16,6 +16,8 @@ import yaml
 from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import Requirement
 
+import attnlib
+from attnlib import check
 from tools.refresh import KERNEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +37,8 @@ MAY_IMPORT = {
     "gradients": {"numpy", "attention"},
     "bridge": {"numpy", "torch"} | MATHEMATICS,
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
-    "pretrained": {"numpy"} | MATHEMATICS,
+    "induction": {"numpy"} | MATHEMATICS,
+    "pretrained": {"numpy", "safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
     "plots": {"numpy", "matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets", "atlas"} | MATHEMATICS,
@@ -127,7 +130,7 @@ def test_torch_is_imported_inside_functions_only():
 
 
 def test_import_attnlib_loads_the_mathematics_alone():
-    heavy = {"torch", "matplotlib", "anywidget", "ipywidgets", "IPython"}
+    heavy = {"torch", "matplotlib", "anywidget", "ipywidgets", "IPython", "tokenizers"}
     code = f"import attnlib, sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("[]\n", "")
@@ -269,6 +272,22 @@ def test_chapters_have_the_same_shape(chapters):
     assert_none(offences, f"every chapter has {REQUIRED}")
 
 
+def test_the_landing_page_counts_what_can_be_answered(chapters):
+    """The keys of its Progress are those of the chapters' predictions and quizzes."""
+    page = (ROOT / "index.md").read_text(encoding="utf-8")
+    cell = next(
+        cell for cell in re.findall(r"{code-cell}.*?\n\n(.*?)```", page, re.S) if "Progress" in cell
+    )
+    names = {}
+    exec(cell.replace("Progress(", "kept = ("), names)
+    promised = {key for keys in names["kept"].values() for key in keys}
+    asked = set()
+    for number, notebook in enumerate(chapters.values(), start=1):
+        text = "\n".join(cell.source for cell in notebook.cells)
+        asked |= set(re.findall(r'key="([^"]+)"', text)) | {f"chapter-{number}-quiz"}
+    assert promised == asked
+
+
 # Contents and citations
 
 
@@ -293,6 +312,28 @@ def test_the_contents_name_every_chapter_and_nothing_else():
     assert [name for name in listed if name.startswith("chapters/")] == [
         f"chapters/{path.stem}" for path in CHAPTERS
     ]
+
+
+def test_the_reference_names_everything_public():
+    page = (ROOT / "reference.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\.\. auto\w+:: attnlib\.(\w+)$", page, re.MULTILINE))
+    assert documented == set(attnlib.__all__)
+    checkers = set(check.__all__) - {"Verdict", "judge"}
+    assert checkers == set(re.findall(r"`(\w+)`", page.partition("## The checkers")[2]))
+
+
+def test_the_solutions_name_every_exercise(chapters):
+    listed = re.findall(
+        r"\[([^]]+)\]\(chapters/([^)#]+)#", (ROOT / "solutions.md").read_text(encoding="utf-8")
+    )
+    exercises = [
+        (heading, name)
+        for name, notebook in chapters.items()
+        for text in ["\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")]
+        for part in re.findall(r"^## Exercises$(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+        for heading in re.findall(r"^### (.+?)\s*$", part, re.MULTILINE)
+    ]
+    assert listed == exercises
 
 
 def test_citations_and_references_match():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
@@ -36,12 +36,12 @@ from tests.helpers import (
     attend_next,
     masks,
     raises,
+    steady,
     stirred,
     tokens,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
-steady = settings(deadline=None, derandomize=True)
 
 TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
 ACTIVATIONS = {"relu": relu, "gelu": gelu}

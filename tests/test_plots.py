@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgb, to_rgba
 
 from attnlib import additive, causal_mask, plots, scaled_dot_product_attention
 from attnlib.palette import ROLES, cell_ink, light
+from tests.helpers import raises
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -29,11 +30,6 @@ def style():
         plots.use_style()
         yield
         plt.close("all")
-
-
-def raises(error, message):
-    """Expect `error` with exactly this message."""
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def svg(ax):
@@ -277,6 +273,54 @@ def test_matrix_is_drawn_to_proportion():
         assert box.width / box.height == pytest.approx(shape[1] / shape[0])
 
 
+# heatmap
+
+
+def shade(patch):
+    """Return a path's colour, and how many of 16 steps strong it is."""
+    *color, alpha = patch.get_facecolor()
+    assert tuple(color) == to_rgb(light("muted"))
+    return alpha * 16
+
+
+def covered(ax):
+    """Return the share of 16 steps that covers the middle of each cell, by (row, column)."""
+    (n_rows, _), (_, n_columns) = ax.get_ylim(), ax.get_xlim()
+    cells = np.zeros((round(n_rows + 0.5), round(n_columns + 0.5)))
+    filled = [patch for patch in ax.patches if patch.get_facecolor()[3]]
+    for row, column in np.ndindex(cells.shape):
+        for patch in filled:
+            # A point of a cell lies in one box at most.
+            boxes = patch.get_path().to_polygons()
+            inside = (matplotlib.path.Path(box).contains_point((column, row)) for box in boxes)
+            cells[row, column] += shade(patch) * any(inside)
+    return cells
+
+
+def test_heatmap_of_any_numbers_is_stronger_where_they_are_larger():
+    values = np.array([[-3.0, -1.0, 1.0], [-1.0, -1.0, 0.0]])
+    ax = plots.heatmap(values)
+    np.testing.assert_allclose(covered(ax), [[0, 8, 16], [8, 8, 12]])
+    assert ax.get_ylim() == (1.5, -0.5)  # the first row is on top
+    assert (labels(ax.yaxis), labels(ax.xaxis)) == (["0", "1"], ["0", "1", "2"])
+
+
+def test_heatmap_keeps_to_the_scale_it_is_given():
+    ax = plots.heatmap([[0.0, 1.0, 9.0]], low=-1, high=3, names=("place", "hand"), title="T")
+    np.testing.assert_allclose(covered(ax), [[4, 8, 16]])
+    assert (ax.get_ylabel(), ax.get_xlabel(), ax.get_title()) == ("place", "hand", "T")
+
+
+def test_heatmap_of_equal_numbers_is_even():
+    np.testing.assert_allclose(covered(plots.heatmap(np.full((2, 3), 7.0))), 8)
+
+
+def test_heatmap_draws_a_run_of_one_shade_as_one_box():
+    ax = plots.heatmap(np.repeat([[0.0, 1.0]], 40, axis=0))
+    (filled,) = [patch for patch in ax.patches if patch.get_facecolor()[3]]
+    assert len(filled.get_path().to_polygons()) == 1
+
+
 # All of them
 
 
@@ -289,6 +333,7 @@ def draw_all():
         plots.row_bars(WEIGHTS[0], KEYS, query="The"),
         plots.matrix(WEIGHTS - 0.5, name="S", role="weight", highlight=[(1, None)]),
         plots.attention_heatmap(WEIGHTS, ax=axes[0]),
+        plots.heatmap(WEIGHTS - 0.5, rows=QUERIES, columns=KEYS, names=("from", "to"), title="H"),
     ]
 
 
@@ -297,6 +342,7 @@ def test_draws_into_the_axes_that_are_given():
         (plots.attention_heatmap, WEIGHTS),
         (plots.row_bars, WEIGHTS[0]),
         (plots.matrix, WEIGHTS),
+        (plots.heatmap, WEIGHTS),
     ):
         figure, ax = plt.subplots()
         assert draw(values, ax=ax) is ax
@@ -458,6 +504,31 @@ def test_matrix_refuses_a_highlight_outside(item):
         f"highlight must hold pairs (row, column) inside (3, 5), None for all; got {item!r}",
     ):
         plots.matrix(WEIGHTS, highlight=[item])
+
+
+@pytest.mark.parametrize(
+    ("values", "scale", "error", "message"),
+    [
+        (
+            [1.0, 2.0],
+            {},
+            ValueError,
+            "values must be a matrix (n_rows, n_columns), not empty; got shape (2,)",
+        ),
+        (
+            [[1, 2]],
+            {},
+            TypeError,
+            "values must hold floats (float16, float32 or float64, so 1.0 and not 1); got int64",
+        ),
+        ([[1.0, np.nan]], {}, ValueError, "values must be finite; got inf or nan"),
+        ([[1.0]], {"low": 2}, ValueError, "low must not lie above high; got 2.0 and 1.0"),
+        ([[1.0]], {"rows": "ab"}, ValueError, "rows must hold one label per row, 1; got 2"),
+    ],
+)
+def test_heatmap_refuses_what_has_no_shade(values, scale, error, message):
+    with raises(error, message):
+        plots.heatmap(values, **scale)
 
 
 def test_product_axes_share_the_size_of_their_cells():

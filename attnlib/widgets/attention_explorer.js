@@ -3,7 +3,7 @@
  * column below column, the bars of the row that is looked at.
  */
 import {
-  allowed, colour, copy, dotProducts, entropy, fitted, mount, numpyArray, softmax, wordVector, words,
+  allowed, colour, copy, dotProducts, entropy, fillTable, fitted, mount, numpyArray, softmax, wordVector, words,
 } from "./core.js";
 
 const MAX_TOKENS = 64;
@@ -164,29 +164,6 @@ function paint(canvas, { tokens, weights, allowed: may }, row) {
   context.strokeStyle = inks.query;
   context.lineWidth = 2;
   context.strokeRect(SHEET.left, SHEET.top + row * side, SHEET.size, side);
-}
-
-/** The weights in words, for those who do not see the picture. */
-function fillTable(table, { tokens, weights, allowed: may }) {
-  const cell = (kind, text, scope) => {
-    const element = document.createElement(kind);
-    element.textContent = text;
-    if (scope) element.scope = scope;
-    return element;
-  };
-  const line = (...cells) => {
-    const tr = document.createElement("tr");
-    tr.append(...cells);
-    return tr;
-  };
-  const caption = table.caption;
-  table.replaceChildren(
-    caption,
-    line(cell("td", ""), ...tokens.map((word) => cell("th", word, "col"))),
-    ...tokens.map((word, i) =>
-      line(cell("th", word, "row"), ...weights[i].map((w, j) => cell("td", may[i][j] ? w.toFixed(2) : "masked"))),
-    ),
-  );
 }
 
 function render({ model, el }) {

@@ -2,13 +2,12 @@
  * MaskPainter: a mask painted cell by cell, the weights it leaves, and what a nudge then moves.
  */
 import {
-  allowed, cellInk, copy, dotProducts, mount, multiply, numpyArray, softmax, wordVector,
+  allowed, called, cellInk, copy, dotProducts, mount, multiply, numpyArray, softmax, wordVector,
 } from "./core.js";
 
 const D = 4; // size of queries, keys and values
 const NUDGE = 0.5; // what is added to each of their numbers
 const MOVED = 1e-9; // an output that differs by more has moved
-const LONGEST_NAME = 12;
 const TRAITS = ["tokens", "mask", "length", "nudge"];
 const PRESETS = ["none", "causal", "padding", "both", "window"];
 
@@ -52,15 +51,6 @@ export function compute({ tokens, mask, length, nudge }) {
       paddingSaid(names, length, lets_in),
     ],
   };
-}
-
-/** What to call each token: cut if long, numbered if there are several of it. */
-function called(tokens) {
-  return tokens.map((token, i) => {
-    const letters = Array.from(token);
-    const short = letters.length <= LONGEST_NAME ? token : letters.slice(0, LONGEST_NAME - 1).join("") + "…";
-    return tokens.filter((other) => other === token).length > 1 ? `${short} (${i + 1})` : short;
-  });
 }
 
 /** The names as a person lists them: a, b and c. */

@@ -10,13 +10,12 @@ from attnlib.masks import additive, blocked, causal_mask, padding_mask, window_m
 from attnlib.palette import cell_ink
 from attnlib.widgets.attention_explorer import MASKS, word_vector
 from attnlib.widgets.base import CourseWidget, esm
-from attnlib.widgets.still import element, options
+from attnlib.widgets.still import called, element, options
 
 D = 4  # size of queries, keys and values
 NUDGE = 0.5  # what is added to each of their numbers
 MOVED = 1e-9  # an output that differs by more has moved: rounding stays far below, a nudge above
 LEAST, MOST = 2, 8
-LONGEST_NAME = 12
 
 _TOKENS = ["The", "cat", "sat", "down", "<pad>"]
 _PRESETS = {**MASKS, "painted": "painted by hand"}
@@ -138,7 +137,7 @@ class MaskPainter(CourseWidget):
     @property
     def verdicts(self):
         """What the page says of the mask: the nudge, the future, empty rows, padding."""
-        names, moves = _names(self.tokens), self._moves
+        names, moves = called(self.tokens), self._moves
         return [
             _nudge_said(names, self.nudge, moves[self.nudge], self.nudge in self.empty_rows),
             _future_said(names, self.nudge, moves),
@@ -215,7 +214,7 @@ Hatched cells are blocked. A nudge changes one token's query, key and value.</p>
 
     def _grid(self):
         """The mask as a grid of buttons that show the weights, and what became of each output."""
-        names, weights = _names(self.tokens), self.weights
+        names, weights = called(self.tokens), self.weights
         keys = "".join(
             element("th", element("span", escape(t)), scope="col", class_=self._kind("key", j))
             for j, t in enumerate(self.tokens)
@@ -272,7 +271,7 @@ Hatched cells are blocked. A nudge changes one token's query, key and value.</p>
 
     def _rooms(self):
         """The longest that each verdict can become with these tokens: room is kept for it."""
-        names, n = _names(self.tokens), self._n
+        names, n = called(self.tokens), self._n
         everything = np.ones((n, n), bool)
         each = (
             [_nudge_said(names, j, everything[j] ^ (own * np.eye(n, dtype=bool)[j]), False)
@@ -311,15 +310,6 @@ def _checked_tokens(value):
 
 
 # What the page says: the same sentences in mask_painter.js.
-
-
-def _names(tokens):
-    """What to call each token: cut if long, numbered if there are several of it."""
-    return [
-        (t if len(t) <= LONGEST_NAME else t[: LONGEST_NAME - 1] + "…")
-        + (f" ({i + 1})" if tokens.count(t) > 1 else "")
-        for i, t in enumerate(tokens)
-    ]
 
 
 def _listed(names):

@@ -9,7 +9,7 @@ import traitlets
 from attnlib.attention import softmax
 from attnlib.widgets.attention_explorer import DIVISORS, word_vector
 from attnlib.widgets.base import CourseWidget, esm
-from attnlib.widgets.still import element, options
+from attnlib.widgets.still import element, line, moving, options, sheet, text
 
 MAX_D_K = 1024
 N_KEYS = 64
@@ -166,25 +166,25 @@ Dots: the row above, of query {ROW + 1}.</p>
         end = LEFT + WIDE
         middle = LEFT + WIDE / 2
         parts = [
-            _text(
+            text(
                 f"{N_QUERIES} × {N_KEYS} scores after the division: how far they spread",
                 0,
                 14,
                 "ink",
             ),
-            _text(texts["spread"], 0, 31, "muted", data_part="spread"),
-            _moving("path", "histogram", marks, fill="var(--muted)", stroke="var(--muted)"),
-            _line(f"M{LEFT} {HISTOGRAM}H{end}"),
+            text(texts["spread"], 0, 31, "muted", data_part="spread"),
+            moving("path", "histogram", marks, fill="var(--muted)", stroke="var(--muted)"),
+            line(f"M{LEFT} {HISTOGRAM}H{end}"),
             *(
-                _text(f"{x}".replace("-", "−"), middle + x * WIDE / 2 / REACH, 127, anchor="middle")
+                text(f"{x}".replace("-", "−"), middle + x * WIDE / 2 / REACH, 127, anchor="middle")
                 for x in (-100, -50, 0, 50, 100)
             ),
-            _text(f"One row of weights, {N_KEYS} keys, the largest first", 0, 158, "ink"),
-            _text("1", LEFT - 6, BARS - TALLEST + 4, anchor="end"),
-            _text("0", LEFT - 6, BARS + 4, anchor="end"),
-            _line(f"M{LEFT} {BARS - TALLEST}V{BARS}H{end}"),
-            _moving("path", "bars", marks, fill="var(--weight)"),
-            _moving("text", "top", marks, texts["top"], x=LEFT + 8, fill="var(--weight)"),
+            text(f"One row of weights, {N_KEYS} keys, the largest first", 0, 158, "ink"),
+            text("1", LEFT - 6, BARS - TALLEST + 4, anchor="end"),
+            text("0", LEFT - 6, BARS + 4, anchor="end"),
+            line(f"M{LEFT} {BARS - TALLEST}V{BARS}H{end}"),
+            moving("path", "bars", marks, fill="var(--weight)"),
+            moving("text", "top", marks, texts["top"], x=LEFT + 8, fill="var(--weight)"),
         ]
         for name, title in (
             ("entropy", "Entropy against d_k"),
@@ -194,13 +194,13 @@ Dots: the row above, of query {ROW + 1}.</p>
             half = {"entropy": "2", "jacobian": ".25"}[name]
             middle = FLOOR - RISE * float(half) / HIGHEST[name]
             parts += [
-                _text(title, left - LEFT, 308, "ink"),
-                _text({"entropy": "4", "jacobian": ".5"}[name], left - 6, FLOOR - 88, anchor="end"),
-                _text(half, left - 6, middle + 4, anchor="end"),
-                _text("0", left - 6, floor, anchor="end"),
-                _line(f"M{left} {FLOOR - RISE}V{FLOOR}h{PLOT}"),
+                text(title, left - LEFT, 308, "ink"),
+                text({"entropy": "4", "jacobian": ".5"}[name], left - 6, FLOOR - 88, anchor="end"),
+                text(half, left - 6, middle + 4, anchor="end"),
+                text("0", left - 6, floor, anchor="end"),
+                line(f"M{left} {FLOOR - RISE}V{FLOOR}h{PLOT}"),
                 *(
-                    _text(d, left + PLOT * math.log2(d) / 10, 436, anchor="middle")
+                    text(d, left + PLOT * math.log2(d) / 10, 436, anchor="middle")
                     for d in (1, 32, 1024)
                 ),
             ]
@@ -214,18 +214,16 @@ Dots: the row above, of query {ROW + 1}.</p>
                 _polyline(curves["d_k"], curves[f"{name}_{divisor}"], name) for name in PLOTS
             )
             dashes = {"fill": "none", "stroke_dasharray": _DASHES[divisor]}
-            parts.append(_moving("path", f"line_{divisor}", marks, d=f"{d}M{x} 464h22", **dashes))
-            parts.append(_text(label, x + 28, 468, "ink"))
-        parts.append(_moving("path", "here", marks, stroke="var(--ink)", stroke_width=1))
+            parts.append(moving("path", f"line_{divisor}", marks, d=f"{d}M{x} 464h22", **dashes))
+            parts.append(text(label, x + 28, 468, "ink"))
+        parts.append(moving("path", "here", marks, stroke="var(--ink)", stroke_width=1))
         for name in PLOTS:
-            parts.append(_moving("circle", f"dot_{name}", marks, r=4, fill="var(--weight)"))
-        return element(
-            "svg",
-            "".join(parts),
-            viewBox=f"0 0 {WIDTH} {HEIGHT}",
-            role="img",
-            data_part="sheet",
-            aria_label="Spread of the scores, one row of weights, and the curves of entropy and "
+            parts.append(moving("circle", f"dot_{name}", marks, r=4, fill="var(--weight)"))
+        return sheet(
+            parts,
+            WIDTH,
+            HEIGHT,
+            "Spread of the scores, one row of weights, and the curves of entropy and "
             "Jacobian norm; the tables below hold the numbers",
         )
 
@@ -318,27 +316,6 @@ def _polyline(sizes, curve, name):
         for d, y in zip(sizes, curve, strict=True)
     )
     return "M" + "L".join(points)
-
-
-def _moving(tag, part, marks, content="", /, **attributes):
-    """An element whose `marks` the page will change."""
-    return element(tag, content, data_part=part, **attributes, **marks[part])
-
-
-def _text(content, x, y, role="muted", /, *, anchor="start", **attributes):
-    return element(
-        "text",
-        content,
-        x=float(x),
-        y=float(y),
-        text_anchor=anchor,
-        fill=f"var(--{role})",
-        **attributes,
-    )
-
-
-def _line(d):
-    return element("path", d=d, fill="none", stroke="var(--line)")
 
 
 def _row_table(scores, weights):

@@ -10,6 +10,8 @@ WIDTH, HEIGHT = 360, 470
 LEFT, TOP, SIZE = 74, 64, 280
 BARS, TALLEST = 442, 70
 
+_LONGEST_NAME = 12
+
 
 def element(tag, content="", /, **attributes):
     """An element as text, its attributes escaped; `content` is markup already.
@@ -50,6 +52,15 @@ def options(choices, chosen):
         element("option", escape(label), value=value, selected=value == chosen)
         for value, label in choices
     )
+
+
+def called(tokens):
+    """What a sentence calls each token: cut if long, numbered if there are several of it."""
+    return [
+        (t if len(t) <= _LONGEST_NAME else t[: _LONGEST_NAME - 1] + "…")
+        + (f" ({i + 1})" if tokens.count(t) > 1 else "")
+        for i, t in enumerate(tokens)
+    ]
 
 
 def weight_table(tokens, weights, allowed):
@@ -133,3 +144,38 @@ def _hatch(x, y, side):
         for part in (1 / 3, 2 / 3, 1)
     )
     return element("path", d=lines, stroke="var(--line)", stroke_width=0.7)
+
+
+def moving(tag, part, marks, content="", /, **attributes):
+    """An element whose `marks` the page will change."""
+    return element(tag, content, data_part=part, **attributes, **marks[part])
+
+
+def text(content, x, y, role="muted", /, *, anchor="start", **attributes):
+    """A line of text in a drawing, in the colour of `role`."""
+    return element(
+        "text",
+        content,
+        x=float(x),
+        y=float(y),
+        text_anchor=anchor,
+        fill=f"var(--{role})",
+        **attributes,
+    )
+
+
+def line(d, **attributes):
+    """An axis or a frame of a drawing."""
+    return element("path", d=d, fill="none", stroke="var(--line)", **attributes)
+
+
+def sheet(parts, width, height, label):
+    """A drawing that the page goes on with; `label` is for those who do not see it."""
+    return element(
+        "svg",
+        "".join(parts),
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        data_part="sheet",
+        aria_label=label,
+    )

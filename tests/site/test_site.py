@@ -446,6 +446,9 @@ CONTRASTS = """() => {
       if (!(element instanceof SVGElement)) ground = paint(style.backgroundColor);
       else if (element instanceof SVGGeometryElement && style.fill !== "none") {
         ground = paint(style.fill, style.fillOpacity * style.opacity);
+      } else if (parseFloat(style.strokeWidth) * element.getScreenCTM?.().a > 8) {
+        // A stroke as wide as a cell is its ground, as in HeadsViewer.
+        ground = paint(style.stroke, style.strokeOpacity * style.opacity);
       }
     }
     const ink = paint(getComputedStyle(text).fill, getComputedStyle(text).fillOpacity);
