@@ -176,8 +176,8 @@ class ParityAtlas(CourseWidget):
 
 
 def _cell(text, parts):
-    """A cell; a long name may break after an underscore or before a capital."""
-    broken = re.sub("(_|(?<=[a-z])(?=[A-Z]))", r"\1<wbr>", escape(text))
+    """A cell; a long name may break after an underscore or before a capital, no_grad may not."""
+    broken = re.sub("(_(?!grad)|(?<=[a-z])(?=[A-Z]))", r"\1<wbr>", escape(text))
     broken = broken.replace("-inf", '<span class="whole">-inf</span>')
     return element("td", broken, role="cell", class_="parts" if parts else False)
 
