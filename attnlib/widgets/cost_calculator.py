@@ -245,8 +245,6 @@ memory too, which is not counted. d_ff is 4 d_model.</p>
         ]
         for name, role in (("projections", "key"), ("attention", "weight"), ("feed", "value")):
             parts.append(moving("rect", name, marks, y=BAR, height=THICK, fill=f"var(--{role})"))
-        for name, role in (("projections", "muted"), ("attention", "weight"), ("feed", "ink")):
-            parts.append(_moving("rect", name, marks, y=BAR, height=THICK, fill=f"var(--{role})"))
         for x, label, role in (
             (0, "■ projections", "muted"),
             (112, "■ scores, blend", "weight"),
