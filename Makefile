@@ -7,10 +7,10 @@ PORT ?= 8000
 NOTEBOOKS ?= chapters/*.ipynb
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser book serve lab test lint refresh bench lock clean
+.PHONY: help install browser book serve lab test lint refresh train atlas bench lock clean
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
-book serve test refresh bench: export OMP_NUM_THREADS := 1
+book serve test refresh train atlas bench: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -40,6 +40,12 @@ lint: install ## check the Python files with ruff
 
 refresh: install ## run the notebooks and store their outputs (NOTEBOOKS=chapters/02-*.ipynb)
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)
+
+train: install ## train the small models of chapter 11 again and store their weights
+	@$(VENV) -m tools.train
+
+atlas: install ## measure the parity atlas of chapter 12 again
+	@$(VENV) -m attnlib.atlas
 
 bench: book browser ## run the benchmarks
 	@set -e; for script in benchmarks/*.py; do $(VENV) -m "benchmarks.$$(basename "$$script" .py)"; done

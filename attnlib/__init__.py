@@ -5,6 +5,7 @@ NumPy is all it needs, but for the error function in GELU, which is SciPy's.
 
 from attnlib.attention import scaled_dot_product_attention, softmax
 from attnlib.blockwise import blockwise_attention
+from attnlib.gradients import attention_backward, softmax_backward
 from attnlib.layers import (
     DecoderLayer,
     Encoder,
@@ -30,6 +31,7 @@ __all__ = [
     "MultiHeadAttention",
     "additive",
     "alibi_bias",
+    "attention_backward",
     "blocked",
     "blockwise_attention",
     "causal_mask",
@@ -44,6 +46,7 @@ __all__ = [
     "scaled_dot_product_attention",
     "sinusoidal_positions",
     "softmax",
+    "softmax_backward",
     "split_heads",
     "window_mask",
 ]

@@ -73,8 +73,9 @@ TransformerDecoderLayer
     TypeError
         If `layer` is something else.
     ValueError
-        If torch has no such module: heads that are narrower than d_model / n_heads, an output
-        of another width, weights of several dtypes, an activation other than `relu` and `gelu`.
+        If torch has no such module: heads narrower or wider than d_model / n_heads, an output of
+        another width, weights of several dtypes, an activation other than `relu` and `gelu`, a
+        decoder layer whose memory has a width of its own or whose attentions differ in heads.
 
     Source
     ------

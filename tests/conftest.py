@@ -7,6 +7,7 @@ import functools
 import sys
 import threading
 from collections import defaultdict
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+pytest.register_assert_rewrite("tests.site.harness")  # its asserts say what they compare, too
 
 SITE = ROOT / "_build" / "html"
 CHROMIUM_FLAGS = (
@@ -56,14 +58,21 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="session")
-def site():
-    """The address of the built site, served over http as any static host would."""
-    assert (SITE / "index.html").exists(), "no built site: run `make book` first"
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=SITE))
+@contextmanager
+def serve(folder):
+    """Give the address of a folder, served over http as any static host would."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def site():
+    """The address of the built site."""
+    assert (SITE / "index.html").exists(), "no built site: run `make book` first"
+    with serve(SITE) as address:
+        yield address
 
 
 @pytest.fixture
@@ -93,9 +102,9 @@ def pytest_terminal_summary(terminalreporter):
                 modes += [] if mode in modes else [mode]
     if worst:
         terminalreporter.section("Largest difference from PyTorch, in parts of the largest number")
-        terminalreporter.line(" " * 42 + "".join(f"{mode:>10}" for mode in modes))
+        terminalreporter.line(" " * 44 + "".join(f"{mode:>10}" for mode in modes))
         for (module, dtype), figures in sorted(worst.items()):
             cells = (f"{figures[mode]:.1e}" if mode in figures else "" for mode in modes)
             terminalreporter.line(
-                f"{module:33} {dtype:8}" + "".join(f"{cell:>10}" for cell in cells)
+                f"{module:35} {dtype:8}" + "".join(f"{cell:>10}" for cell in cells)
             )

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from attnlib import (
     blocked,
@@ -20,6 +21,7 @@ BATCH, N, N_MEMORY, HEADS, D_K, D_FF, D_MEMORY = 3, 7, 5, 2, 11, 13, 17
 D_MODEL = HEADS * D_K
 MODES = ["none", "causal", "padding", "both", "additive"]
 DTYPES = {np.float32: torch.float32, np.float64: torch.float64}
+steady = settings(deadline=None, derandomize=True)
 
 
 def raises(error, message):

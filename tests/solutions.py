@@ -41,6 +41,7 @@ ARGUMENTS = {
     "layer_norm": "x, gamma, beta",
     "cross_attention": "X, M, W_Q, W_K, W_V",
     "online_softmax": "s, V, block",
+    "softmax_backward": "A, dA",
 }
 
 # Right cells of several lines; many a wrong one differs from them in one place.
@@ -77,6 +78,9 @@ ONLINE = """
         z = z * shrink + powers @ values
         largest = new
     return z / total"""
+BACKWARD = """
+    share = (A * dA).sum(axis=-1, keepdims=True)
+    return A * (dA - share)"""
 
 
 def but(cell, *slips):
@@ -1018,6 +1022,48 @@ WRONG = {
         ),
         ("IndexError", "sum(math.exp(s[i]) * V[i + 1] for i in range(len(s)))"),
     ],
+    "softmax_backward": [
+        ("only the diagonal of the Jacobian", "A * (1 - A) * dA"),
+        ("only the diagonal of the Jacobian", "(A - A ** 2) * dA"),
+        (
+            "leaves out the diagonal",
+            """
+    dS = np.zeros_like(A)
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            dS[i, j] = sum(-A[i, j] * A[i, m] * dA[i, m] for m in range(A.shape[1]) if m != j)
+    return dS""",
+        ),
+        ("Nothing is subtracted", "A * dA"),
+        ("plain sum of dA", but(BACKWARD, ("(A * dA).sum", "dA.sum"))),
+        ("plain mean of dA", but(BACKWARD, ("(A * dA).sum", "dA.mean"))),
+        ("runs down the columns", but(BACKWARD, ("axis=-1, keepdims=True", "axis=0"))),
+        ("one sum for all rows", but(BACKWARD, ("axis=-1, keepdims=True", ""))),
+        ("keep it with keepdims=True", but(BACKWARD, (", keepdims=True", ""))),
+        ("meets every row with every other", "A * (dA - A @ dA.T)"),
+        ("factor A in front is missing", but(BACKWARD, ("A * (dA - share)", "dA - share"))),
+        ("sign is wrong", but(BACKWARD, ("dA - share", "share - dA"))),
+        ("You added the sum", but(BACKWARD, ("dA - share", "dA + share"))),
+        ("exchanged", but(BACKWARD, ("A * (dA - share)", "dA * (A - share)"))),
+        ("Do not take their softmax once more", "    A = row_softmax(A)\n" + BACKWARD[1:]),
+        (
+            "This is the Jacobian",
+            "np.stack([np.diag(row) - np.outer(row, row) for row in A])",
+        ),
+        (
+            "square root of n_k",
+            but(BACKWARD, ("(dA - share)", "(dA - share) / math.sqrt(A.shape[1])")),
+        ),
+        (
+            "changes its input dA in place",
+            "    dA -= (A * dA).sum(axis=1, keepdims=True)\n    return A * dA",
+        ),
+        ("Digits get lost", but(BACKWARD, ("A * (dA - share)", "np.float32(A * (dA - share))"))),
+        ("each entry of your dS is 2 times", but(BACKWARD, ("A * (", "2 * A * ("))),
+        ("row 0 of your dS sums to 0.2903 instead of 0.", "A * dA[:, ::-1]"),
+        ("Expected dS of shape (3, 5)", "(A * dA).sum(axis=-1, keepdims=True)"),
+        ("there is NaN in your dS", "A * A * dA / A - A * (A * dA).sum(axis=-1, keepdims=True)"),
+    ],
 }
 
 RIGHT = {
@@ -1215,5 +1261,14 @@ RIGHT = {
         output = np.exp(largest - new) * output + np.exp(s[i:i + block] - new) @ V[i:i + block]
         largest = new
     return output""",
+    ],
+    "softmax_backward": [
+        BACKWARD,
+        """
+    dS = np.zeros_like(A)
+    for i, (row, d_row) in enumerate(zip(A, dA)):
+        dS[i] = (np.diag(row) - np.outer(row, row)) @ d_row
+    return dS""",
+        "A * dA - A * np.einsum('ij,ij->i', A, dA)[:, None]",
     ],
 }

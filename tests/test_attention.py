@@ -1,20 +1,19 @@
 """Softmax and attention: by hand, against PyTorch, by property, and every error."""
 
 import math
-import re
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from attnlib import additive, causal_mask, padding_mask, scaled_dot_product_attention, softmax
 from attnlib.attention import read_scale
+from tests.helpers import raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")
-steady = settings(deadline=None, derandomize=True)
 
 N_Q, N_K, D_K, D_V, BATCH, HEADS = 5, 7, 3, 11, 2, 13
 TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
@@ -34,11 +33,6 @@ def holes(*leading, seed=1):
     mask[..., 0, :] = False
     mask[..., 1, :] = True
     return mask
-
-
-def raises(error, message):
-    """Expect `error` with exactly this message."""
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 # By hand

@@ -1,18 +1,17 @@
 """Blockwise attention: the numbers of the plain one for every block, and memory that is linear."""
 
-import re
 import tracemalloc
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attnlib import additive, blockwise_attention, padding_mask, scaled_dot_product_attention
+from tests.helpers import raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")
-steady = settings(deadline=None, derandomize=True)
 
 N_Q, N_K, D_K, D_V, BATCH, HEADS = 17, 23, 3, 5, 2, 7
 BLOCKS = [1, 2, 5, 16, 17, 128]
@@ -147,11 +146,6 @@ def test_memory_is_one_buffer_and_the_output(causal):
     tracemalloc.stop()
     buffer = 16 * 1031 * 4
     assert peak - output.nbytes < 2 * buffer  # one head's scores alone are 64 buffers
-
-
-def raises(error, message):
-    """Expect `error` with exactly this message."""
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def test_errors_of_the_block():

@@ -8,6 +8,7 @@ from torch import nn
 from attnlib import DecoderLayer, Encoder, EncoderLayer, MultiHeadAttention, gelu, relu
 from attnlib.bridge import from_torch, to_torch
 from tests.helpers import (
+    BATCH,
     D_FF,
     D_MEMORY,
     D_MODEL,
@@ -71,12 +72,11 @@ def numbers(layer):
     ]
 
 
-def inputs(kind, dtype=np.float64):
-    """Return tokens, and a memory where one is needed."""
-    x = tokens(N, D_MODEL, dtype=dtype)
-    if kind == "wider memory":
-        return x, tokens(N_MEMORY, D_MEMORY, dtype=dtype)
-    return (x, tokens(N_MEMORY, D_MODEL, dtype=dtype)) if kind == "decoder layer" else (x,)
+def inputs(kind):
+    """Return a batch of tokens, and a memory where one is needed."""
+    x = tokens(BATCH, N, D_MODEL)
+    width = {"wider memory": D_MEMORY, "decoder layer": D_MODEL}.get(kind)
+    return (x,) if width is None else (x, tokens(BATCH, N_MEMORY, width))
 
 
 def run(module, *arrays):

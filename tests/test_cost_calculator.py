@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import traitlets
 from bs4 import BeautifulSoup
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import CostCalculator
 from attnlib.widgets import cost_calculator as module
+from tests.helpers import steady
 
 SIZES = {"n": 13, "d_model": 30, "n_heads": 6, "n_layers": 7, "bytes": 4, "width": 2, "group": 3}
-steady = settings(deadline=None, derandomize=True)
 
 
 def test_chai_piyo_times_the_output_projection():

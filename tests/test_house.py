@@ -36,10 +36,12 @@ MAY_IMPORT = {
     "blockwise": {"numpy", "attention"},
     "gradients": {"numpy", "attention"},
     "bridge": {"numpy", "torch"} | MATHEMATICS,
-    "pretrained": {"numpy"} | MATHEMATICS,
+    "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
+    "induction": {"numpy"} | MATHEMATICS,
+    "pretrained": {"numpy", "safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
     "plots": {"numpy", "matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
-    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"} | MATHEMATICS,
+    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets", "atlas"} | MATHEMATICS,
 }
 
 OPENING_BOX = ":::{admonition} In this chapter"
@@ -128,7 +130,7 @@ def test_torch_is_imported_inside_functions_only():
 
 
 def test_import_attnlib_loads_the_mathematics_alone():
-    heavy = {"torch", "matplotlib", "anywidget", "ipywidgets", "IPython"}
+    heavy = {"torch", "matplotlib", "anywidget", "ipywidgets", "IPython", "tokenizers"}
     code = f"import attnlib, sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("[]\n", "")

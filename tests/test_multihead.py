@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -33,12 +33,12 @@ from tests.helpers import (
     attend_next,
     masks,
     raises,
+    steady,
     stirred,
     tokens,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
-steady = settings(deadline=None, derandomize=True)
 
 D_V = 13  # other than d_k, which the paper leaves open and PyTorch does not
 TOLERANCE = {np.float16: 2e-2, np.float32: 1e-6, np.float64: 1e-12}
@@ -299,7 +299,7 @@ def test_finite_biases_of_float16_never_add_up_to_infinity(far):
 # Rows with nothing to attend to, and what is not finite
 
 
-@pytest.mark.parametrize("how", ["bool", "additive", "score_bias"])
+@pytest.mark.parametrize("how", ["bool", "additive", "score_bias", "bool and score_bias"])
 def test_a_token_with_nothing_to_attend_to_gets_b_o(how):
     attention, x = random_layer(), tokens(BATCH, N, D_MODEL)
     mask = np.ones((N, N), bool)
@@ -308,6 +308,7 @@ def test_a_token_with_nothing_to_attend_to_gets_b_o(how):
         "bool": {"mask": mask},
         "additive": {"mask": additive(mask)},
         "score_bias": {"score_bias": additive(mask)},
+        "bool and score_bias": {"mask": mask, "score_bias": np.ones((HEADS, N, N))},
     }[how]
     output, weights = attention(x, **options)
     np.testing.assert_array_equal(output[:, 2], np.broadcast_to(attention.b_o, (BATCH, D_MODEL)))

@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgb, to_rgba
 
 from attnlib import additive, causal_mask, plots, scaled_dot_product_attention
 from attnlib.palette import ROLES, cell_ink, light
+from tests.helpers import raises
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -29,11 +30,6 @@ def style():
         plots.use_style()
         yield
         plt.close("all")
-
-
-def raises(error, message):
-    """Expect `error` with exactly this message."""
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def svg(ax):

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attnlib import (
@@ -18,10 +18,9 @@ from attnlib import (
     softmax,
     split_heads,
 )
-from tests.helpers import raises, tokens
+from tests.helpers import raises, steady, tokens
 
 pytestmark = pytest.mark.filterwarnings("error")
-steady = settings(deadline=None, derandomize=True)
 
 N, D, BATCH, HEADS = 7, 10, 3, 5
 FLOATS = [np.float16, np.float32, np.float64]

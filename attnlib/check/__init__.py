@@ -10,6 +10,7 @@ a short one such as `scaled_scores` into the module of its chapter, name it here
 mistakes in `tests/solutions.py`; `tests/test_check.py` proves that the inputs tell them apart.
 """
 
+from attnlib.check.backwards import softmax_backward
 from attnlib.check.basics import (
     attention,
     attention_for_one_query,
@@ -44,6 +45,7 @@ __all__ = [
     "scaled_scores",
     "sinusoidal_positions",
     "softmax",
+    "softmax_backward",
     "split_heads",
     "weighted_average",
 ]

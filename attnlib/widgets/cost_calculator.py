@@ -5,7 +5,7 @@ import math
 import traitlets
 
 from attnlib.widgets.base import CourseWidget, esm
-from attnlib.widgets.still import element, options
+from attnlib.widgets.still import element, line, moving, options, sheet, text
 
 KINDS = {
     "full": "full attention",
@@ -226,38 +226,36 @@ memory too, which is not counted. d_ff is 4 d_model.</p>
     def _drawing(self, found):
         """The sheet: bytes against tokens, and the shares of the FLOPs of a layer."""
         marks = self._marks(found)
-        parts = [_text("Bytes held at once, against tokens", 0, 14, "ink")]
+        parts = [text("Bytes held at once, against tokens", 0, 14, "ink")]
         for power, name in ((6, "1 MB"), (9, "1 GB"), (12, "1 TB")):
             y = _y(10.0**power)
-            parts.append(_text(name, LEFT - 6, y + 4, anchor="end"))
-            parts.append(_path(f"M{LEFT} {y:.1f}h{WIDE}", "line", stroke_opacity=0.4))
+            parts.append(text(name, LEFT - 6, y + 4, anchor="end"))
+            parts.append(line(f"M{LEFT} {y:.1f}h{WIDE}", stroke_opacity=0.4))
         for power in (7, 10, 13, 16, 20):
             anchor = "end" if power == MOST else "middle"
-            parts.append(_text(f"{2**power:,}", _x(2**power), TOP + TALL + 16, anchor=anchor))
+            parts.append(text(f"{2**power:,}", _x(2**power), TOP + TALL + 16, anchor=anchor))
         parts += [
-            _path(f"M{LEFT} {TOP}V{TOP + TALL}h{WIDE}", "line"),
-            _moving("path", "full", marks, fill="none", stroke="var(--muted)", stroke_width=1.3),
-            _moving("path", "limit", marks, stroke="var(--ink)", stroke_dasharray="5 3"),
-            _moving("path", "held", marks, fill="none", stroke="var(--weight)", stroke_width=2.5),
-            _moving("path", "here", marks, stroke="var(--ink)", stroke_width=1),
-            _moving("circle", "dot", marks, r=4.5, fill="var(--weight)"),
-            _text("FLOPs of one layer", 0, BAR - 8, "ink"),
+            line(f"M{LEFT} {TOP}V{TOP + TALL}h{WIDE}"),
+            moving("path", "full", marks, fill="none", stroke="var(--muted)", stroke_width=1.3),
+            moving("path", "limit", marks, stroke="var(--ink)", stroke_dasharray="5 3"),
+            moving("path", "held", marks, fill="none", stroke="var(--weight)", stroke_width=2.5),
+            moving("path", "here", marks, stroke="var(--ink)", stroke_width=1),
+            moving("circle", "dot", marks, r=4.5, fill="var(--weight)"),
+            text("FLOPs of one layer", 0, BAR - 8, "ink"),
         ]
-        for name, role in (("projections", "muted"), ("attention", "weight"), ("feed", "ink")):
-            parts.append(_moving("rect", name, marks, y=BAR, height=THICK, fill=f"var(--{role})"))
+        for name, role in (("projections", "key"), ("attention", "weight"), ("feed", "value")):
+            parts.append(moving("rect", name, marks, y=BAR, height=THICK, fill=f"var(--{role})"))
         for x, label, role in (
             (0, "■ projections", "muted"),
             (112, "■ scores, blend", "weight"),
             (238, "■ feed-forward", "ink"),
         ):
-            parts.append(_text(label, x, BAR + THICK + 18, role))
-        return element(
-            "svg",
-            "".join(parts),
-            viewBox=f"0 0 {WIDTH} {HEIGHT}",
-            role="img",
-            data_part="sheet",
-            aria_label="Bytes held at once against tokens, with the limit, and the shares of the "
+            parts.append(text(label, x, BAR + THICK + 18, role))
+        return sheet(
+            parts,
+            WIDTH,
+            HEIGHT,
+            "Bytes held at once against tokens, with the limit, and the shares of the "
             "FLOPs of a layer; the table below holds the numbers",
         )
 
@@ -336,17 +334,3 @@ def _field(name, label, value, hidden=False):
     """A size that can be typed."""
     box = element("input", type="text", inputmode="decimal", name=name, value=value)
     return element("label", f"<span>{label}</span>{box}", data_part=f"{name}_field", hidden=hidden)
-
-
-def _moving(tag, part, marks, /, **attributes):
-    """An element whose `marks` the page will change."""
-    return element(tag, data_part=part, **attributes, **marks[part])
-
-
-def _text(content, x, y, role="muted", /, *, anchor="start"):
-    place = {"x": float(x), "y": float(y), "text_anchor": anchor}
-    return element("text", content, **place, fill=f"var(--{role})")
-
-
-def _path(d, role, /, **attributes):
-    return element("path", d=d, fill="none", stroke=f"var(--{role})", **attributes)

@@ -10,7 +10,7 @@ from attnlib.layers import feed_forward, layer_norm
 from attnlib.multihead import MultiHeadAttention
 from attnlib.widgets.attention_explorer import word_vector
 from attnlib.widgets.base import CourseWidget, esm
-from attnlib.widgets.still import element, line, moving, options, text
+from attnlib.widgets.still import element, line, moving, options, sheet, text
 
 TOKENS = ("A", "cat", "sat", "on", "the", "warm", "mat")
 N, D_MODEL, N_HEADS, D_FF = len(TOKENS), 16, 4, 64
@@ -261,13 +261,11 @@ PyTorch starts with. {N_HEADS} heads, d<sub>model</sub> = {D_MODEL}, d<sub>ff</s
             element("path", d="M84 499h22", **dashes, stroke_width=1.5),
             text("residual, post-norm, feed-forward", 112, 503, "ink"),
         ]
-        return element(
-            "svg",
-            "".join(parts),
-            viewBox=f"0 0 {WIDTH} {HEIGHT}",
-            role="img",
-            data_part="sheet",
-            aria_label="Token vectors, the cosines between them, and two curves against depth: "
+        return sheet(
+            parts,
+            WIDTH,
+            HEIGHT,
+            "Token vectors, the cosines between them, and two curves against depth: "
             "mean length and distance from the mean; the tables below hold the numbers",
         )
 

@@ -12,7 +12,7 @@ from attnlib.positions import (
     sinusoidal_positions,
 )
 from attnlib.widgets.base import CourseWidget, esm
-from attnlib.widgets.still import element
+from attnlib.widgets.still import element, line, text
 
 N = 64  # positions, and words in the sentence
 N_HEADS = 8
@@ -284,7 +284,7 @@ class PositionsExplorer(CourseWidget):
         """The three drawings: what never changes, and the marks that follow the traits."""
         marks = self._marks()
         middle, bottom, end = LEFT + SIZE // 2, TOP + SIZE, LEFT + SIZE
-        edge = _line(f"M{LEFT} {TOP}h{SIZE}v{SIZE}h-{SIZE}z")
+        edge = line(f"M{LEFT} {TOP}h{SIZE}v{SIZE}h-{SIZE}z")
 
         def moving(tag, part, **attributes):
             own = dict(marks[part])
@@ -329,17 +329,17 @@ class PositionsExplorer(CourseWidget):
         ]
         curve = [
             edge,
-            _line(f"M{middle} {TOP}v{SIZE}"),
+            line(f"M{middle} {TOP}v{SIZE}"),
             moving("path", "zero", fill="none", stroke="var(--line)"),
             moving("path", "others", fill="none", stroke="var(--line)"),
             moving("path", "curve", fill="none", stroke="var(--muted)", stroke_width=1.5),
             moving("path", "reach", fill="none", stroke="var(--ink)", stroke_width=3),
             *(label(part, LEFT - 5, None) for part in ("high", "level", "low")),
-            _text("−63", LEFT, bottom + 14, "start"),
-            _text("0", middle, bottom + 14, "middle"),
-            _text("63", end, bottom + 14, "end"),
-            _text("← key before", LEFT, bottom + 28, "start", "key"),
-            _text("key after →", end, bottom + 28, "end", "key"),
+            text("−63", LEFT, bottom + 14),
+            text("0", middle, bottom + 14, anchor="middle"),
+            text("63", end, bottom + 14, anchor="end"),
+            text("← key before", LEFT, bottom + 28, "key"),
+            text("key after →", end, bottom + 28, "key", anchor="end"),
         ]
         drawings = {
             "encoding": ("What the positions add or turn", encoding),
@@ -499,14 +499,6 @@ def _pointed(name, row, side, label):
     if middle > TOP + SIZE - 18:
         marks[f"{name}_bottom"] = {"text": ""}
     return marks
-
-
-def _line(d):
-    return element("path", d=d, fill="none", stroke="var(--line)")
-
-
-def _text(content, x, y, anchor, role="muted", /):
-    return element("text", content, x=x, y=y, text_anchor=anchor, fill=f"var(--{role})")
 
 
 def _two(x):

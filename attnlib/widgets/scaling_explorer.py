@@ -9,7 +9,7 @@ import traitlets
 from attnlib.attention import softmax
 from attnlib.widgets.attention_explorer import DIVISORS, word_vector
 from attnlib.widgets.base import CourseWidget, esm
-from attnlib.widgets.still import element, line, moving, options, text
+from attnlib.widgets.still import element, line, moving, options, sheet, text
 
 MAX_D_K = 1024
 N_KEYS = 64
@@ -219,13 +219,11 @@ Dots: the row above, of query {ROW + 1}.</p>
         parts.append(moving("path", "here", marks, stroke="var(--ink)", stroke_width=1))
         for name in PLOTS:
             parts.append(moving("circle", f"dot_{name}", marks, r=4, fill="var(--weight)"))
-        return element(
-            "svg",
-            "".join(parts),
-            viewBox=f"0 0 {WIDTH} {HEIGHT}",
-            role="img",
-            data_part="sheet",
-            aria_label="Spread of the scores, one row of weights, and the curves of entropy and "
+        return sheet(
+            parts,
+            WIDTH,
+            HEIGHT,
+            "Spread of the scores, one row of weights, and the curves of entropy and "
             "Jacobian norm; the tables below hold the numbers",
         )
 

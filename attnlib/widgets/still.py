@@ -164,6 +164,18 @@ def text(content, x, y, role="muted", /, *, anchor="start", **attributes):
     )
 
 
-def line(d):
+def line(d, **attributes):
     """An axis or a frame of a drawing."""
-    return element("path", d=d, fill="none", stroke="var(--line)")
+    return element("path", d=d, fill="none", stroke="var(--line)", **attributes)
+
+
+def sheet(parts, width, height, label):
+    """A drawing that the page goes on with; `label` is for those who do not see it."""
+    return element(
+        "svg",
+        "".join(parts),
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        data_part="sheet",
+        aria_label=label,
+    )

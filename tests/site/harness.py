@@ -1,34 +1,46 @@
 """A widget in a browser, on a page of its own made as the site makes its pages."""
 
-import functools
 import json
-import threading
+import re
 from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy as np
+import pytest
 from axe_playwright_python.base import AXE_SCRIPT
+from bs4 import BeautifulSoup
+from hypothesis import HealthCheck, settings
 
 from attnlib.widgets.base import css
-from tests.conftest import ROOT
+from tests.conftest import ROOT, serve
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="stylesheet" href="widgets.css"><link rel="icon" href="data:,">
+<link rel="icon" href="data:,"><style>{css}</style>
 <script defer src="widget_host.js"></script><script defer src="module.js"></script>
-<style>body {{ max-width: 46rem; margin: 0 auto; padding: 0 0.5rem; background: var(--page);
+<style>body {{ max-width: 46rem; margin: 0 auto; padding: 0 1rem; background: var(--page);
 color: var(--ink); }} .widget-slot {{ position: relative; }}</style></head>
-<body><main><h1>A page</h1><div class="widget-slot" data-module="{name}">
-<div class="widget-picture">{picture}</div></div>
+<body><main><h1>A page</h1>{slots}
 <p id="after">What comes after.</p></main></body>"""
+SLOT = """<div class="widget-slot" data-module="{name}">
+<div class="widget-picture">{picture}</div></div>"""
 FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 SHIFTS = """self.shifts = []; new PerformanceObserver(list => list.getEntries().forEach(
   entry => shifts.push(entry.value))).observe({type: "layout-shift", buffered: true});"""
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+AXE = {
+    "resultTypes": ["violations"],
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    "rules": {"target-size": {"enabled": True}},
+}
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+browser_test = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
+# ---------------------------------------------------------------------- a page and its widget
 
 
 def host():
@@ -36,14 +48,20 @@ def host():
     return (ROOT / "_ext" / "static" / "widget_host.js").read_text(encoding="utf-8")
 
 
-def write_page(folder, widget):
-    """Write a page with one widget, and what it refers to."""
-    name = type(widget).__name__
+def module_size(widget):
+    """Bytes of the host and of a widget's module, which a page spends on its first widget."""
+    return len((host() + json.dumps(widget._esm)).encode())
+
+
+def write_page(folder, *widgets):
+    """Write a page with these widgets, and what it refers to."""
+    sources = {type(widget).__name__: widget._esm for widget in widgets}
+    slots = (SLOT.format(name=type(w).__name__, picture=w._picture()) for w in widgets)
+    modules = (f"registerWidget({json.dumps(n)}, {json.dumps(s)});\n" for n, s in sources.items())
     for file, text in {
-        "page.html": PAGE.format(name=name, picture=widget._picture()),
-        "widgets.css": css(),
+        "page.html": PAGE.format(slots="".join(slots), css=css()),
         "widget_host.js": host(),
-        "module.js": f"registerWidget({json.dumps(name)}, {json.dumps(widget._esm)});",
+        "module.js": "".join(modules),
     }.items():
         (folder / file).write_text(text, encoding="utf-8")
 
@@ -51,44 +69,193 @@ def write_page(folder, widget):
 @contextmanager
 def served(folder):
     """Give the addresses of the page over http and from disk."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield {
-        "http": f"http://127.0.0.1:{server.server_port}/page.html",
-        "file": (folder / "page.html").as_uri(),
-    }
-    server.shutdown()
+    with serve(folder) as address:
+        yield {"http": f"{address}/page.html", "file": (folder / "page.html").as_uri()}
 
 
 def wake(page, address):
-    """Open the page and wait until its widget is alive."""
+    """Open the page and wait until its widgets are alive."""
     page.goto(address)
     page.wait_for_selector("html[data-widgets=ready]")
     return page
 
 
-def import_module(page, widget):
-    """Load a widget's module as a notebook does, from a blob, as `widget` of the page."""
+@contextmanager
+def phone(browser, address):
+    """Give the page alive on a narrow screen that is touched."""
+    context = browser.new_context(viewport={"width": 360, "height": 800}, has_touch=True)
+    yield wake(context.new_page(), address)
+    context.close()
+
+
+def import_module(page, widget, name="widget"):
+    """Load a widget's module as a notebook does, from a blob, under a name of the page."""
     page.evaluate(
-        """async source => {
+        """async ([name, source]) => {
             const blob = new Blob([source], {type: "text/javascript"});
-            self.widget = await import(URL.createObjectURL(blob));
+            self[name] = await import(URL.createObjectURL(blob));
         }""",
-        widget._esm,
+        [name, widget._esm],
     )
     return page
 
 
-def axe_findings(page):
-    """What axe finds wrong, as (rule, element), in both themes and at two widths."""
-    page.evaluate(AXE_SCRIPT)
-    options = {"runOnly": TAGS, "rules": {"target-size": {"enabled": True}}}
+# ------------------------------------------------------------------ the browser beside Python
+
+
+def traits(widget):
+    """The state that a widget's module works on."""
+    return {name: getattr(widget, name) for name in widget._shown}
+
+
+def still(widget):
+    """A widget's still picture, to look parts up in."""
+    return BeautifulSoup(widget._picture(), "html.parser")
+
+
+def texts(page, parts):
+    """What these parts say on the screen, once drawn."""
+    page.evaluate(FRAMES)
+    return {part: page.locator(f"[data-part={part}]").text_content() for part in parts}
+
+
+def still_texts(widget, parts):
+    """What these parts say in the still picture."""
+    picture = still(widget)
+    return {part: picture.select_one(f"[data-part={part}]").get_text() for part in parts}
+
+
+def assert_same_marks(found, wanted):
+    """The same attributes of the same parts; a number may round to its other neighbour."""
+    assert found.keys() == wanted.keys()
+    for part, attributes in wanted.items():
+        assert found[part].keys() == attributes.keys()
+        for name, value in attributes.items():
+            assert NUMBER.split(found[part][name]) == NUMBER.split(value), part
+            numbers = ([float(x) for x in NUMBER.findall(v)] for v in (found[part][name], value))
+            np.testing.assert_allclose(*numbers, atol=0.11, err_msg=part)
+
+
+def run(code):
+    """Run copied NumPy code; return its names, with all it prints as the list `printed`."""
+    printed = []
+    names = {"print": lambda *words: printed.append(" ".join(map(str, words)))}
+    with np.errstate(all="raise", under="ignore"):
+        exec(code, names)
+    return names | {"printed": printed}
+
+
+def copied(page):
+    """Press "Copy as NumPy", see the widget say so, and run what the clipboard holds."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy as NumPy").click()
+    page.wait_for_timeout(100)
+    said = page.locator(".message", has_text="Copied").inner_text()
+    assert re.fullmatch(r"Copied \d+ lines of NumPy\.", said)
+    return run(page.evaluate("navigator.clipboard.readText()"))
+
+
+# ------------------------------------------------------------------------- how it sits there
+
+
+def themes(page):
+    """Show the page in each theme, once drawn."""
+    for theme in ("light", "dark"):
+        page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
+        page.evaluate(FRAMES)
+        yield theme
+
+
+def axe(page):
+    """What axe finds wrong with the page as it is, as (rule, element)."""
+    if not page.evaluate("'axe' in self"):
+        page.evaluate(AXE_SCRIPT)
+    rules = page.evaluate("options => axe.run(document, options)", AXE)["violations"]
+    return [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
+
+
+def axe_findings(page, states=lambda page: [None]):
+    """What axe finds wrong in both themes and at two widths, in each state that `states` makes."""
     found = []
     for width in (1280, 360):
         page.set_viewport_size({"width": width, "height": 900})
-        for theme in ("light", "dark"):
-            page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
-            page.evaluate(FRAMES)
-            rules = page.evaluate("options => axe.run(document, options)", options)["violations"]
-            found += [(rule["id"], rule["nodes"][0]["html"]) for rule in rules]
+        for _ in themes(page):
+            for _ in states(page):
+                page.evaluate(FRAMES)
+                found += axe(page)
     return found
+
+
+def assert_nothing_moves(browser, address, width, states):
+    """What comes after stands still and nothing hangs over, in each state that `states` makes."""
+    page = browser.new_page(viewport={"width": width, "height": 2400})  # all of it is in sight
+    page.add_init_script(SHIFTS)
+    page.goto(address)
+    height = page.locator(".widget-picture, .abh").first.bounding_box()["height"]
+    page.wait_for_selector("html[data-widgets=ready]")
+    places = set()
+    for _ in states(page):
+        page.evaluate(FRAMES)
+        places.add(page.locator("#after").bounding_box()["y"])
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert max(places) - min(places) < 0.1
+    assert page.locator(".abh").bounding_box()["height"] == pytest.approx(height, abs=1)
+    assert page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") == 0
+    page.close()
+
+
+def assert_words_fit(page):
+    """Each line of text in each drawing lies within the drawing and apart from the others."""
+    for sheet in page.locator("svg").all():
+        wide, tall, boxes = sheet.evaluate(
+            """svg => {
+                const {x, y, width} = svg.getBoundingClientRect(), sheet = svg.viewBox.baseVal;
+                const unit = width / sheet.width;
+                const texts = Array.from(svg.querySelectorAll("text")).filter(t => t.textContent);
+                return [sheet.width, sheet.height, texts.map(t => t.getBoundingClientRect()).map(
+                  b => [b.x - x, b.y - y, b.width, b.height].map(side => side / unit))];
+            }"""
+        )
+        for at, (x, y, width, height) in enumerate(boxes):
+            assert x >= 0 and x + width <= wide and y >= 0 and y + height <= tall
+            for x2, y2, width2, height2 in boxes[:at]:
+                apart = x >= x2 + width2 or x2 >= x + width
+                assert apart or y >= y2 + height2 - 4 or y2 >= y + height - 4
+
+
+def slots(browser, address, width, javascript):
+    """Height and text of each widget of the page: alive, or its picture without JavaScript."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, java_script_enabled=javascript
+    )
+    page = context.new_page()
+    page.goto(address)
+    if javascript:
+        page.wait_for_selector("html[data-widgets=ready]")
+    places = page.locator(".widget-slot").all()
+    found = [(place.bounding_box()["height"], place.inner_text()) for place in places]
+    context.close()
+    return found
+
+
+def assert_picture_stands(browser, addresses):
+    """Without JavaScript, and with a note when the module fails: seen, and not to be used."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(addresses["file"])
+    assert page.locator("svg").first.is_visible() and page.locator("input").first.is_disabled()
+    name = page.locator(".widget-slot").get_attribute("data-module")
+    context.close()
+    page = browser.new_page()
+    planted = f"registerWidget('{name}', 'throw new Error(\"planted\")')"
+    page.route("**/module.js", lambda route: route.fulfill(body=planted))
+    wake(page, addresses["http"])
+    assert "could not start" in page.get_by_role("alert").inner_text()
+    assert page.locator("svg").first.is_visible() and page.locator("input").first.is_disabled()
+    page.close()
+
+
+def assert_theme_shows(page, drawing):
+    """The drawing takes on other colours with the theme."""
+    light, dark = (drawing.screenshot() for _ in themes(page))
+    assert light != dark

@@ -1,31 +1,33 @@
 """CostCalculator in a real browser, on a page of its own."""
 
-import json
-import re
-
-import numpy as np
 import pytest
-from bs4 import BeautifulSoup
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib.widgets import CostCalculator
 from attnlib.widgets import cost_calculator as python
 from tests.site.harness import (
-    FRAMES,
-    SHIFTS,
+    assert_nothing_moves,
+    assert_picture_stands,
+    assert_same_marks,
+    assert_theme_shows,
+    assert_words_fit,
     axe_findings,
-    host,
+    browser_test,
+    copied,
     import_module,
+    module_size,
+    run,
     served,
+    still,
+    still_texts,
+    texts,
+    traits,
     wake,
     write_page,
 )
 
 WORDS = ("n_value", "weights", "cache", "flops", "share", "longest", "fits", "instead")
-browser_test = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 @st.composite
@@ -64,21 +66,15 @@ def module(browser):
     page.close()
 
 
-def traits(widget):
-    return {name: getattr(widget, name) for name in widget._shown}
-
-
 def shown(page):
-    page.evaluate(FRAMES)
-    return {name: page.locator(f"[data-part={name}]").text_content() for name in WORDS}
+    return texts(page, WORDS)
 
 
 def expected(**changes):
-    picture = BeautifulSoup(CostCalculator(**changes)._picture(), "html.parser")
-    return {name: picture.select_one(f"[data-part={name}]").get_text() for name in WORDS}
+    return still_texts(CostCalculator(**changes), WORDS)
 
 
-@browser_test
+@settings(browser_test, max_examples=60)
 @given(calculator=calculators())
 def test_it_counts_what_python_counts(module, calculator):
     state = traits(calculator)
@@ -88,23 +84,15 @@ def test_it_counts_what_python_counts(module, calculator):
     assert module.evaluate("state => widget.longest(state)", state) == calculator.longest
 
 
-@browser_test
+@settings(browser_test, max_examples=60)
 @given(calculator=calculators())
 def test_it_draws_what_the_still_picture_draws(module, calculator):
     state = traits(calculator)
     found = module.evaluate("state => widget.marks(state, widget.costs(state))", state)
-    wanted = calculator._marks(calculator.costs)
-    assert found.keys() == wanted.keys()
-    number = re.compile(r"-?\d+(?:\.\d+)?")
-    for part, attributes in wanted.items():
-        assert found[part].keys() == attributes.keys()
-        for name, value in attributes.items():
-            assert number.split(found[part][name]) == number.split(value), part
-            numbers = ([float(x) for x in number.findall(v)] for v in (found[part][name], value))
-            np.testing.assert_allclose(*numbers, atol=0.11, err_msg=part)
+    assert_same_marks(found, calculator._marks(calculator.costs))
 
 
-@browser_test
+@settings(browser_test, max_examples=60)
 @given(number=st.floats(0, 1e24), whole=st.booleans())
 def test_amounts_read_the_same(module, number, whole):
     number = round(number) if whole else number
@@ -121,8 +109,7 @@ def test_amounts_read_the_same(module, number, whole):
 @given(calculator=calculators())
 def test_copied_code_gives_the_numbers_on_the_screen(module, calculator):
     lines = module.evaluate("state => widget.numpyCode(state)", traits(calculator))
-    names = {"print": lambda *_: None}
-    exec("\n".join(lines), names)
+    names = run("\n".join(lines))
     for name, value in calculator.costs.items():
         assert names[name] == pytest.approx(value, rel=1e-12), name
 
@@ -186,47 +173,32 @@ def test_absurd_sizes_get_a_plain_message_and_change_nothing(awake, label, typed
 
 
 def test_copy_button_says_so(page, addresses):
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    wake(page, addresses["http"]).get_by_role("button", name="Copy as NumPy").click()
-    page.wait_for_timeout(100)
-    assert re.fullmatch(r"Copied \d+ lines of NumPy\.", page.get_by_role("status").inner_text())
-    names = {"print": lambda *_: None}
-    exec(page.evaluate("navigator.clipboard.readText()"), names)
+    names = copied(wake(page, addresses["http"]))
     assert names["weights"] == 8 * 4096**2 * 4
 
 
 def test_table_for_the_ear_follows(awake):
     awake.get_by_label("Kind of attention").select_option("blockwise")
     awake.wait_for_timeout(600)
-    picture = BeautifulSoup(CostCalculator(kind="blockwise")._picture(), "html.parser")
-    table = picture.select_one("[data-part=table]")
+    table = still(CostCalculator(kind="blockwise")).select_one("[data-part=table]")
     assert awake.locator("[data-part=table] td").all_text_contents() == [
         cell.get_text() for cell in table.select("td")
     ]
     assert awake.locator("caption").text_content() == table.caption.get_text()
 
 
-@pytest.mark.parametrize("width", [1280, 700, 360])
-def test_nothing_jumps_and_nothing_hangs_over(browser, addresses, width):
-    page = browser.new_page(viewport={"width": width, "height": 1300})
-    page.add_init_script(SHIFTS)
-    page.goto(addresses["http"])
-    height = page.locator(".widget-picture, .abh").first.bounding_box()["height"]
-    page.wait_for_selector("html[data-widgets=ready]")
-    places = set()
+def move_all(page):
     for kind in python.KINDS:
         page.get_by_label("Kind of attention").select_option(kind)
         for model in ("Transformer, base", "GPT-3"):
             page.get_by_role("combobox", name="Model").select_option(model)
             for key in ("Home", "End"):
-                page.get_by_role("slider").press(key)
-                page.evaluate(FRAMES)
-                places.add(page.locator("#after").bounding_box()["y"])
-                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert len(places) == 1
-    assert page.locator(".abh").bounding_box()["height"] == pytest.approx(height, abs=1)
-    assert page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") == 0
-    page.close()
+                yield page.get_by_role("slider").press(key)
+
+
+@pytest.mark.parametrize("width", [1280, 700, 360])
+def test_nothing_jumps_and_nothing_hangs_over(browser, addresses, width):
+    assert_nothing_moves(browser, addresses["http"], width, move_all)
 
 
 def test_axe_finds_nothing_in_either_theme(browser, addresses):
@@ -237,31 +209,17 @@ def test_axe_finds_nothing_in_either_theme(browser, addresses):
 
 def test_words_in_the_drawing_fit_it_and_each_other(browser, addresses):
     page = wake(browser.new_page(), addresses["http"])
-    boxes = page.locator("svg text").evaluate_all(
-        "texts => texts.map(t => t.getBBox()).map(b => [b.x, b.y, b.width, b.height])"
-    )
-    for at, (x, y, width, height) in enumerate(boxes):
-        assert x >= 0 and x + width <= 360 and y >= 0 and y + height <= 330
-        for x2, y2, width2, height2 in boxes[:at]:
-            apart = x >= x2 + width2 or x2 >= x + width
-            assert apart or y >= y2 + height2 - 4 or y2 >= y + height - 4
+    assert_words_fit(page)
     page.close()
 
 
 def test_picture_stands_without_javascript_and_when_the_module_fails(browser, addresses):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(addresses["file"])
-    assert page.locator("svg").is_visible() and page.locator("input").first.is_disabled()
-    context.close()
-    page = browser.new_page()
-    planted = "registerWidget('CostCalculator', 'throw new Error(\"planted\")')"
-    page.route("**/module.js", lambda route: route.fulfill(body=planted))
-    wake(page, addresses["http"])
-    assert "could not start" in page.get_by_role("alert").inner_text()
-    assert page.locator("svg").is_visible()
-    page.close()
+    assert_picture_stands(browser, addresses)
+
+
+def test_theme_changes_the_drawing(awake):
+    assert_theme_shows(awake, awake.locator("svg"))
 
 
 def test_size_of_the_module():
-    assert len(host()) + len(json.dumps(CostCalculator._esm)) < 60_000
+    assert module_size(CostCalculator) < 60_000

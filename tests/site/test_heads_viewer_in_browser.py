@@ -1,30 +1,29 @@
 """HeadsViewer in a real browser, on a page of its own: numbers, drawings, keyboard, finger."""
 
-import json
-
 import numpy as np
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import HeadsViewer
-from attnlib.widgets.base import css
 from attnlib.widgets.heads_viewer import heat_marks, line_marks, small_marks
-from tests.conftest import ROOT
+from tests.site.harness import (
+    FRAMES,
+    SHIFTS,
+    axe,
+    import_module,
+    module_size,
+    phone,
+    run,
+    slots,
+    themes,
+    traits,
+    wake,
+    write_page,
+)
 
 HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
-AXE = {
-    "resultTypes": ["violations"],
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    "rules": {"target-size": {"enabled": True}},
-}
-SHIFTS = """
-self.shifts = [];
-new PerformanceObserver(list => list.getEntries().forEach(entry => shifts.push(entry.value)))
-  .observe({type: "layout-shift", buffered: true});
-"""
 STATE = ("text", "layer", "head", "row", "lines")
 
 
@@ -70,29 +69,9 @@ browser_test = settings(
 )
 
 
-def traits(viewer):
-    return {name: getattr(viewer, name) for name in viewer._shown}
-
-
-def run(code):
-    """Run copied NumPy code; return its names and what it prints."""
-    printed = []
-    names = {"print": lambda *words: printed.append(" ".join(map(str, words)))}
-    exec(code, names)
-    return names, printed
-
-
 @pytest.fixture(scope="module")
 def module(browser):
-    """A blank page with the module loaded as a notebook loads it, from a blob."""
-    page = browser.new_page()
-    page.evaluate(
-        """async source => {
-            const blob = new Blob([source], {type: "text/javascript"});
-            self.heads = await import(URL.createObjectURL(blob));
-        }""",
-        HeadsViewer._esm,
-    )
+    page = import_module(browser.new_page(), HeadsViewer, "heads")
     yield page
     page.close()
 
@@ -154,12 +133,12 @@ def test_it_draws_what_python_draws(module, viewer):
 @given(viewer=viewers())
 def test_copied_code_gives_the_weights_and_their_means(module, viewer):
     code = module.evaluate("state => heads.numpyCode(state).join('\\n')", traits(viewer))
-    names, printed = run(code)
+    names = run(code)
     assert names["tokens"] == viewer.tokens
     assert (names["layer"], names["head"], names["row"]) == (viewer.layer, viewer.head, viewer._row)
     np.testing.assert_allclose(names["weights"], viewer.weights, rtol=0, atol=1e-5)
     np.testing.assert_array_equal(names.get("mask", np.ones_like(viewer.mask)), viewer.mask)
-    for line, mean in zip(printed, viewer.summary.values(), strict=False):
+    for line, mean in zip(names["printed"], viewer.summary.values(), strict=False):
         assert line == "none" if mean is None else float(line) == pytest.approx(mean, abs=0.0051)
 
 
@@ -183,43 +162,22 @@ def model_of(n_layers=3, n_heads=4, n=5):
     )
 
 
-def page_of(viewer):
-    """A page with one slot, made as _ext/widget_slot.py makes them."""
-    picture = viewer._repr_mimebundle_()[0]["text/html"]
-    host = (ROOT / "_ext" / "static" / "widget_host.js").read_text(encoding="utf-8")
-    register = f'registerWidget("HeadsViewer", {json.dumps(viewer._esm)});'
-    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Heads</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
-<style>{css()} body {{ margin: 0; background: var(--page); color: var(--ink) }}
-main {{ max-width: 46rem; margin: auto; padding: 0 1rem }} .widget-slot {{ position: relative }}
-</style></head><body data-theme="light"><main><h1>Heads</h1>
-<div class="widget-slot" data-module="HeadsViewer"><div class="widget-picture">{picture}</div></div>
-<p id="after">After the widget.</p></main><script>{host}{register}</script></body></html>"""
-
-
 @pytest.fixture
 def open_viewer(page, tmp_path):
     """Open a page with a viewer, from disk, and wait until it lives."""
 
     def go(viewer=None, **size):
-        path = tmp_path / "page.html"
-        path.write_text(page_of(viewer or model_of()), encoding="utf-8")
+        write_page(tmp_path, viewer or model_of())
         if size:
             page.set_viewport_size(size)
         page.add_init_script(SHIFTS)
-        page.goto(path.as_uri())
-        page.wait_for_selector("html[data-widgets=ready]")
-        return page
+        return wake(page, (tmp_path / "page.html").as_uri())
 
     return go
 
 
-def drawn(page):
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
 def state(page):
-    drawn(page)
+    page.evaluate(FRAMES)
     return page.evaluate(
         "names => names.map(n => document.querySelector('.widget-slot').model.traits[n])",
         list(STATE),
@@ -352,17 +310,12 @@ def test_the_grid_follows_the_text(open_viewer):
 
 
 def test_a_finger_picks(browser, tmp_path):
-    path = tmp_path / "page.html"
-    path.write_text(page_of(model_of()), encoding="utf-8")
-    context = browser.new_context(viewport={"width": 360, "height": 800}, has_touch=True)
-    page = context.new_page()
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-widgets=ready]")
-    page.get_by_role("button", name="layer 1, head 4").tap()
-    assert agrees(page, model_of())[1:3] == [0, 3]
-    page.locator("[data-part=heat]").tap(position={"x": 150, "y": 75})
-    assert agrees(page, model_of())[3] == 0
-    context.close()
+    write_page(tmp_path, model_of())
+    with phone(browser, (tmp_path / "page.html").as_uri()) as page:
+        page.get_by_role("button", name="layer 1, head 4").tap()
+        assert agrees(page, model_of())[1:3] == [0, 3]
+        page.locator("[data-part=heat]").tap(position={"x": 150, "y": 75})
+        assert agrees(page, model_of())[3] == 0
 
 
 def test_copy_says_what_it_did(open_viewer):
@@ -405,7 +358,6 @@ def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_viewer, size, wi
     place = "document.querySelector('#after').getBoundingClientRect().top + scrollY"
     places = [page.evaluate(place)]
     buttons = page.locator("[role=grid] button")
-    page.evaluate(AXE_SCRIPT)
     for text in range(len(viewer.texts)):
         if len(viewer.texts) > 1:
             page.locator("[name=text]").select_option(str(text))
@@ -415,14 +367,11 @@ def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_viewer, size, wi
             agrees(page, viewer)
             places.append(page.evaluate(place))
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        for theme in ("light", "dark"):
-            page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
-            drawn(page)
-            found = page.evaluate(f"axe.run(document, {json.dumps(AXE)})")["violations"]
-            assert [f"{r['id']}: {n['target']}" for r in found for n in r["nodes"]] == []
+        for _ in themes(page):
+            assert axe(page) == []
     assert max(places) - min(places) <= 1
     assert page.evaluate("shifts.reduce((sum, value) => sum + value, 0)") <= 0.02
-    assert page.locator(".widget-slot img").count() == 0 and page.title() == "Heads"
+    assert page.locator(".widget-slot img").count() == 0 and page.title() == "A page"
     sizes = buttons.evaluate_all(
         "all => all.map(b => b.getBoundingClientRect()).flatMap(b => [b.width, b.height])"
     )
@@ -431,18 +380,10 @@ def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_viewer, size, wi
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_picture_has_the_size_and_the_words_of_the_live_widget(browser, tmp_path, width):
-    path = tmp_path / "page.html"
-    path.write_text(page_of(model_of()), encoding="utf-8")
-    seen = []
-    for javascript in (False, True):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, java_script_enabled=javascript
-        )
-        page = context.new_page()
-        page.goto(path.as_uri())
-        if javascript:
-            page.wait_for_selector("html[data-widgets=ready]")
-        slot = page.locator(".widget-slot")
-        seen.append((slot.bounding_box()["height"], slot.inner_text()))
-        context.close()
-    assert seen[0] == seen[1]
+    write_page(tmp_path, model_of())
+    address = (tmp_path / "page.html").as_uri()
+    assert slots(browser, address, width, False) == slots(browser, address, width, True)
+
+
+def test_size_of_the_module():
+    assert module_size(HeadsViewer) < 60_000

@@ -1,32 +1,31 @@
 """MaskPainter in a real browser, on a page of its own: arithmetic, keyboard, finger, picture."""
 
-import functools
-import json
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-
 import numpy as np
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import MaskPainter
-from attnlib.widgets.base import css
-from tests.conftest import ROOT
+from tests.site.harness import (
+    FRAMES,
+    SHIFTS,
+    axe,
+    browser_test,
+    copied,
+    import_module,
+    module_size,
+    phone,
+    run,
+    served,
+    slots,
+    themes,
+    traits,
+    wake,
+    write_page,
+)
 
 HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
-AXE = {
-    "resultTypes": ["violations"],
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    "rules": {"target-size": {"enabled": True}},
-}
-SHIFTS = """
-self.shifts = [];
-new PerformanceObserver(list => list.getEntries().forEach(entry => shifts.push(entry.value)))
-  .observe({type: "layout-shift", buffered: true});
-"""
 
 
 @st.composite
@@ -42,33 +41,9 @@ def painters(draw):
     )
 
 
-browser_test = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
-def traits(painter):
-    return {name: getattr(painter, name) for name in painter._shown}
-
-
-def run(code):
-    """Run copied NumPy code and return its names."""
-    names = {"print": lambda *_: None}
-    exec(code, names)
-    return names
-
-
 @pytest.fixture(scope="module")
 def module(browser):
-    """A blank page with the module loaded as a notebook loads it, from a blob."""
-    page = browser.new_page()
-    page.evaluate(
-        """async source => {
-            const blob = new Blob([source], {type: "text/javascript"});
-            self.painter = await import(URL.createObjectURL(blob));
-        }""",
-        MaskPainter._esm,
-    )
+    page = import_module(browser.new_page(), MaskPainter, "painter")
     yield page
     page.close()
 
@@ -107,54 +82,23 @@ def test_a_stroke_leaves_no_gap(module):
 # ------------------------------------------------------------------------ on a page of its own
 
 
-def page_of(painter):
-    """A page with one slot, made as _ext/widget_slot.py makes them."""
-    picture = painter._repr_mimebundle_()[0]["text/html"]
-    host = (ROOT / "_ext" / "static" / "widget_host.js").read_text(encoding="utf-8")
-    register = f'registerWidget("MaskPainter", {json.dumps(painter._esm)});'
-    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Masks</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
-<style>{css()} body {{ margin: 0; background: var(--page); color: var(--ink) }}
-main {{ max-width: 42rem; margin: auto; padding: 0 1rem }} .widget-slot {{ position: relative }}
-</style></head><body data-theme="light"><main><h1>Masks</h1>
-<div class="widget-slot" data-module="MaskPainter"><div class="widget-picture">{picture}</div></div>
-<p id="after">After the widget.</p></main><script>{host}{register}</script></body></html>"""
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture(params=["http", "file"])
 def open_painter(request, page, tmp_path):
     """Open a page with a painter, over http and from disk, and wait until it lives."""
-    server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(_Quiet, directory=str(tmp_path))
-    )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def go(painter=None, **size):
-        path = tmp_path / "page.html"
-        path.write_text(page_of(painter or MaskPainter()), encoding="utf-8")
+        write_page(tmp_path, painter or MaskPainter())
         if size:
             page.set_viewport_size(size)
         page.add_init_script(SHIFTS)
-        over_http = f"http://127.0.0.1:{server.server_port}/page.html"
-        page.goto(over_http if request.param == "http" else path.as_uri())
-        page.wait_for_selector("html[data-widgets=ready]")
-        return page
+        return wake(page, addresses[request.param])
 
-    yield go
-    server.shutdown()
-
-
-def drawn(page):
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    with served(tmp_path) as addresses:
+        yield go
 
 
 def model(page):
-    drawn(page)
+    page.evaluate(FRAMES)
     return page.evaluate(
         "(({tokens, mask, length, nudge}) => ({tokens, mask, length, nudge}))"
         "(document.querySelector('.widget-slot').model.traits)"
@@ -162,7 +106,7 @@ def model(page):
 
 
 def verdicts(page):
-    drawn(page)
+    page.evaluate(FRAMES)
     return page.locator(".verdicts li").all_text_contents()
 
 
@@ -299,34 +243,26 @@ def test_a_drag_paints_every_cell_on_its_way_once(open_painter):
 
 
 def test_a_finger_paints_too(browser, tmp_path):
-    path = tmp_path / "page.html"
-    path.write_text(page_of(MaskPainter()), encoding="utf-8")
-    context = browser.new_context(viewport={"width": 360, "height": 800}, has_touch=True)
-    page = context.new_page()
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-widgets=ready]")
-    cell(page, 0, 0).scroll_into_view_if_needed()
-    boxes = [cell(page, 2, j).bounding_box() for j in (0, 2, 3)]
-    touch = context.new_cdp_session(page)
-    for kind, box in zip(("touchStart", "touchMove", "touchMove"), boxes, strict=True):
-        point = {"x": box["x"] + 9, "y": box["y"] + 9}
-        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point]})
-    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    assert agrees(page).mask[2] == [False, False, False, False, True]
-    box = cell(page, 0, 1).bounding_box()
-    page.touchscreen.tap(box["x"] + 9, box["y"] + 9)
-    assert agrees(page).mask[0] == [True, False, True, True, True]
-    context.close()
+    write_page(tmp_path, MaskPainter())
+    with phone(browser, (tmp_path / "page.html").as_uri()) as page:
+        cell(page, 0, 0).scroll_into_view_if_needed()
+        boxes = [cell(page, 2, j).bounding_box() for j in (0, 2, 3)]
+        touch = page.context.new_cdp_session(page)
+        for kind, box in zip(("touchStart", "touchMove", "touchMove"), boxes, strict=True):
+            point = {"x": box["x"] + 9, "y": box["y"] + 9}
+            touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point]})
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        assert agrees(page).mask[2] == [False, False, False, False, True]
+        box = cell(page, 0, 1).bounding_box()
+        page.touchscreen.tap(box["x"] + 9, box["y"] + 9)
+        assert agrees(page).mask[0] == [True, False, True, True, True]
 
 
 def test_copy_fills_the_clipboard(open_painter):
     page = open_painter(MaskPainter(mask=np.zeros((5, 5), bool)))
     if page.url.startswith("http"):
-        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         page.get_by_label("Start from").select_option("both")
-        page.get_by_role("button", name="Copy as NumPy").click()
-        page.wait_for_timeout(100)
-        names = run(page.evaluate("navigator.clipboard.readText()"))
+        names = copied(page)
         np.testing.assert_allclose(names["weights"], agrees(page).weights, atol=1e-6)
     else:
         page.get_by_role("button", name="Copy as NumPy").click()
@@ -348,11 +284,11 @@ def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_painter, tokens,
         page.get_by_label("Start from").select_option(name)
         for nudge in (0, n - 1):
             page.locator("[name=nudge]").select_option(str(nudge))
-            drawn(page)
+            page.evaluate(FRAMES)
             places.append(page.evaluate(place))
     page.get_by_label("Real tokens").press("Home")
     page.get_by_label("Start from").select_option("none")
-    drawn(page)
+    page.evaluate(FRAMES)
     places.append(page.evaluate(place))
     start, end = (cell(page, *at).bounding_box() for at in ((0, 0), (n - 1, n - 1)))
     page.mouse.move(start["x"] + 9, start["y"] + 9)
@@ -361,41 +297,29 @@ def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_painter, tokens,
         y = start["y"] + 9 + i * (end["y"] - start["y"]) / max(n - 1, 1)
         page.mouse.move(end["x"] + 9, y, steps=4)
         page.mouse.move(start["x"] + 9, y, steps=4)
-        drawn(page)
+        page.evaluate(FRAMES)
         places.append(page.evaluate(place))
     page.mouse.up()
     agrees(page)
     assert max(places) - min(places) <= 1
     assert page.evaluate("shifts.reduce((sum, value) => sum + value, 0)") <= 0.02
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.locator(".widget-slot img").count() == 0 and page.title() == "Masks"
+    assert page.locator(".widget-slot img").count() == 0 and page.title() == "A page"
     sizes = page.locator("[role=grid] button").evaluate_all(
         "all => all.map(b => b.getBoundingClientRect()).flatMap(b => [b.width, b.height])"
     )
     assert min(sizes) >= 24
     page.get_by_label("Start from").select_option("causal")
-    page.evaluate(AXE_SCRIPT)
-    for theme in ("light", "dark"):
-        page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
-        drawn(page)
-        found = page.evaluate(f"axe.run(document, {json.dumps(AXE)})")["violations"]
-        assert [f"{r['id']}: {node['target']}" for r in found for node in r["nodes"]] == []
+    for _ in themes(page):
+        assert axe(page) == []
 
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_picture_has_the_size_and_the_words_of_the_live_widget(browser, tmp_path, width):
-    path = tmp_path / "page.html"
-    path.write_text(page_of(MaskPainter(tokens=EIGHT, length=6)), encoding="utf-8")
-    seen = []
-    for javascript in (False, True):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, java_script_enabled=javascript
-        )
-        page = context.new_page()
-        page.goto(path.as_uri())
-        if javascript:
-            page.wait_for_selector("html[data-widgets=ready]")
-        slot = page.locator(".widget-slot")
-        seen.append((slot.bounding_box()["height"], slot.inner_text()))
-        context.close()
-    assert seen[0] == seen[1]
+    write_page(tmp_path, MaskPainter(tokens=EIGHT, length=6))
+    address = (tmp_path / "page.html").as_uri()
+    assert slots(browser, address, width, False) == slots(browser, address, width, True)
+
+
+def test_size_of_the_module():
+    assert module_size(MaskPainter) < 60_000

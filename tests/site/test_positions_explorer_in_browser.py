@@ -1,38 +1,42 @@
-"""PositionsExplorer in a real browser, on a page of its own made as the site makes its pages."""
+"""PositionsExplorer in a real browser, on a page of its own."""
 
-import functools
-import json
 import re
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
-from bs4 import BeautifulSoup
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib.widgets import PositionsExplorer
 from attnlib.widgets import positions_explorer as python
-from attnlib.widgets.base import css
-from tests.conftest import ROOT
+from tests.site.harness import (
+    FRAMES,
+    assert_nothing_moves,
+    assert_picture_stands,
+    assert_same_marks,
+    assert_theme_shows,
+    assert_words_fit,
+    axe_findings,
+    browser_test,
+    copied,
+    import_module,
+    module_size,
+    phone,
+    run,
+    served,
+    slots,
+    still,
+    traits,
+    wake,
+    write_page,
+)
 
-FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-SHIFTS = """self.shifts = []; new PerformanceObserver(list => list.getEntries().forEach(
-  entry => shifts.push(entry.value))).observe({type: "layout-shift", buffered: true});"""
 SPOKEN = (
     "before itself after before_at itself_at after_at asks verdict encoding_title encoding_note "
     "similarity_title similarity_note scores_title scores_note position_value d_model_value "
     "base_value head_value scores_here level low high"
 ).split()
 
-browser_test = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 explorers = st.builds(
     PositionsExplorer,
     kind=st.sampled_from(list(python.KINDS)),
@@ -43,21 +47,22 @@ explorers = st.builds(
 )
 
 
-def traits(widget):
-    return {name: getattr(widget, name) for name in widget._shown}
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("positions")
+    write_page(folder, PositionsExplorer())
+    with served(folder) as addresses:
+        yield addresses
+
+
+@pytest.fixture(params=["http", "file"])
+def awake(request, page, addresses):
+    return wake(page, addresses[request.param])
 
 
 @pytest.fixture(scope="module")
 def module(browser):
-    """A blank page that has loaded the module as a notebook does, from a blob."""
-    page = browser.new_page()
-    page.evaluate(
-        """async source => {
-            const blob = new Blob([source], {type: "text/javascript"});
-            self.widget = await import(URL.createObjectURL(blob));
-        }""",
-        PositionsExplorer._esm,
-    )
+    page = import_module(browser.new_page(), PositionsExplorer)
     yield page
     page.close()
 
@@ -99,8 +104,8 @@ def raster(marks, name, columns, rows):
     """The steps of a heatmap, painted from its paths."""
     steps = np.zeros((rows, columns), int)
     for step in range(1, python.SHADES + 1):
-        for run in re.findall(r"M(\d+) (\d+)h(\d+)", marks[f"{name}_{step}"]["d"]):
-            x, y, length = map(int, run)
+        for streak in re.findall(r"M(\d+) (\d+)h(\d+)", marks[f"{name}_{step}"]["d"]):
+            x, y, length = map(int, streak)
             assert not steps[y, x : x + length].any()
             steps[y, x : x + length] = step
     return steps
@@ -112,15 +117,9 @@ def test_it_draws_what_the_still_picture_draws(module, explorer):
     state = traits(explorer)
     found = module.evaluate("state => widget.marks(state, widget.compute(state))", state)
     wanted = explorer._marks()
-    assert found.keys() == wanted.keys()
-    for part, attributes in wanted.items():
-        assert found[part].keys() == attributes.keys()
-        if re.fullmatch(r"(encoding|scores)_\d+", part):
-            continue
-        for name, value in attributes.items():
-            assert NUMBER.split(found[part][name]) == NUMBER.split(value), part
-            mine, theirs = numbers(found[part][name]), numbers(value)
-            np.testing.assert_allclose(mine, theirs, atol=0.11, err_msg=part)
+    painted = {part for part in wanted if re.fullmatch(r"(encoding|scores)_\d+", part)}
+    assert painted <= found.keys()
+    assert_same_marks(*({p: m[p] for p in m if p not in painted} for m in (found, wanted)))
     for name, shape in {"scores": (64, 64), "encoding": (explorer.d_model, 64)}.items():
         if name == "encoding" and explorer.kind in ("alibi", "relative"):
             shape = (64, 8)
@@ -145,9 +144,7 @@ def test_heatmap_of_the_scores_goes_from_pale_to_strong(module, kind):
 @given(explorer=explorers)
 def test_copied_code_gives_the_numbers_on_the_screen(module, explorer):
     lines = module.evaluate("state => widget.numpyCode(state)", traits(explorer))
-    names = {"print": lambda *_: None}
-    with np.errstate(all="raise", under="ignore"):
-        exec("\n".join(lines), names)
+    names = run("\n".join(lines))
     np.testing.assert_allclose(names["scores"], explorer.scores, rtol=0, atol=1e-9)
     assert names["position"] == explorer.position
     if explorer.kind == "sinusoidal":
@@ -159,70 +156,11 @@ def test_copied_code_gives_the_numbers_on_the_screen(module, explorer):
 # ------------------------------------------------------------------------ on a page of its own
 
 
-def page_of(*explorers):
-    """A page with a slot for each, made as _ext/widget_slot.py makes them."""
-    slots = "".join(
-        f'<section aria-label="Example {number}"><div class="widget-slot" '
-        f'data-module="PositionsExplorer"><div class="widget-picture">'
-        f"{explorer._repr_mimebundle_()[0]['text/html']}</div></div></section>"
-        for number, explorer in enumerate(explorers, 1)
-    )
-    host = (ROOT / "_ext" / "static" / "widget_host.js").read_text(encoding="utf-8")
-    register = f'registerWidget("PositionsExplorer", {json.dumps(PositionsExplorer._esm)});'
-    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Positions</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
-<style>{css()} body {{ margin: 0; background: var(--page); color: var(--ink) }}
-main {{ max-width: 46rem; margin: auto; padding: 0 0.5rem }} .widget-slot {{ position: relative }}
-</style></head><body data-theme="light"><main><h1>Positions</h1>{slots}
-<p id="after">After the widget.</p></main><script>{host}{register}</script></body></html>"""
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture(params=["http", "file"])
-def awake(request, page, tmp_path):
-    """The page with its widget alive, over http and from disk."""
-    path = tmp_path / "page.html"
-    path.write_text(page_of(PositionsExplorer()), encoding="utf-8")
-    handler = functools.partial(_Quiet, directory=str(tmp_path))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    over_http = f"http://127.0.0.1:{server.server_port}/page.html"
-    page.goto(over_http if request.param == "http" else path.as_uri())
-    page.wait_for_selector("html[data-widgets=ready]")
-    yield page
-    server.shutdown()
-
-
-@pytest.fixture
-def opened(browser, tmp_path):
-    """Open a page with explorers, of a width."""
-    pages = []
-
-    def go(*explorers, width=1280, **context):
-        path = tmp_path / "page.html"
-        path.write_text(page_of(*(explorers or [PositionsExplorer()])), encoding="utf-8")
-        page = browser.new_page(viewport={"width": width, "height": 1100}, **context)
-        pages.append(page)
-        page.add_init_script(SHIFTS)
-        page.goto(path.as_uri())
-        if context.get("java_script_enabled", True):
-            page.wait_for_selector("html[data-widgets=ready]")
-        return page
-
-    yield go
-    for page in pages:
-        page.close()
-
-
 def agrees(page, explorer, at=0):
     """What is on the screen is the still picture of this state."""
     page.evaluate(FRAMES)
     slot = page.locator(".widget-slot").nth(at)
-    picture = BeautifulSoup(explorer._picture(), "html.parser")
+    picture = still(explorer)
     for part in SPOKEN:
         shown = slot.locator(f"[data-part={part}]").text_content()
         assert shown == picture.select_one(f"[data-part={part}]").get_text(), part
@@ -295,14 +233,14 @@ def test_by_mouse(awake):
     agrees(page, PositionsExplorer())
 
 
-def test_a_finger_moves_it(opened):
-    page = opened(width=360, has_touch=True)
-    page.get_by_role("button", name="ALiBi").tap()
-    box = page.locator("[name=position]").bounding_box()
-    page.touchscreen.tap(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
-    position = int(page.locator("[name=position]").input_value())
-    assert position > 50
-    agrees(page, PositionsExplorer(kind="alibi", position=position))
+def test_a_finger_moves_it(browser, addresses):
+    with phone(browser, addresses["http"]) as page:
+        page.get_by_role("button", name="ALiBi").tap()
+        box = page.locator("[name=position]").bounding_box()
+        page.touchscreen.tap(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
+        position = int(page.locator("[name=position]").input_value())
+        assert position > 50
+        agrees(page, PositionsExplorer(kind="alibi", position=position))
 
 
 def test_a_kernel_may_set_a_base_between_the_stops(awake):
@@ -311,8 +249,9 @@ def test_a_kernel_may_set_a_base_between_the_stops(awake):
     agrees(page, PositionsExplorer(base=321.5))
 
 
-def test_two_on_a_page_keep_apart(opened):
-    page = opened(PositionsExplorer(), PositionsExplorer(kind="alibi", head=1))
+def test_two_on_a_page_keep_apart(page, tmp_path):
+    write_page(tmp_path, PositionsExplorer(), PositionsExplorer(kind="alibi", head=1))
+    wake(page, (tmp_path / "page.html").as_uri())
     page.get_by_role("button", name="None").first.click()
     agrees(page, PositionsExplorer(kind="none"), at=0)
     agrees(page, PositionsExplorer(kind="alibi", head=1), at=1)
@@ -323,9 +262,7 @@ def test_table_for_the_ear_follows(awake):
     page.get_by_role("button", name="Relative").click()
     page.locator("[name=position]").press("End")
     page.wait_for_timeout(600)
-    picture = BeautifulSoup(
-        PositionsExplorer(kind="relative", position=63)._picture(), "html.parser"
-    )
+    picture = still(PositionsExplorer(kind="relative", position=63))
     cells = page.locator("[data-part=table] td").all_text_contents()
     assert cells == [cell.get_text() for cell in picture.table.find_all("td")]
     spoken = page.locator("[data-part=spoken]").text_content()
@@ -333,107 +270,67 @@ def test_table_for_the_ear_follows(awake):
 
 
 def test_copy_button_says_so(awake):
-    page = awake
-    if page.url.startswith("http"):
-        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy as NumPy").click()
-    page.wait_for_timeout(100)
-    assert re.fullmatch(r"Copied \d+ lines of NumPy\.", page.get_by_role("status").inner_text())
-    if page.url.startswith("http"):
-        names = {"print": lambda *_: None}
-        exec(page.evaluate("navigator.clipboard.readText()"), names)
-        np.testing.assert_allclose(names["scores"], PositionsExplorer().scores, atol=1e-9)
+    awake.get_by_role("button", name="Copy as NumPy").click()
+    awake.wait_for_timeout(100)
+    said = awake.get_by_role("status").inner_text()
+    assert re.fullmatch(r"Copied \d+ lines of NumPy\.", said)
+
+
+def test_copy_button_fills_the_clipboard(page, addresses):
+    names = copied(wake(page, addresses["http"]))
+    np.testing.assert_allclose(names["scores"], PositionsExplorer().scores, atol=1e-9)
+
+
+# ------------------------------------------------------------------------------- on the page
+
+
+def pick_all(page):
+    for label in python.KINDS.values():
+        yield page.get_by_role("button", name=label, exact=True).click()
+
+
+def move_all(page):
+    for _ in pick_all(page):
+        for name in ("position", "d_model", "base", "head"):
+            if page.locator(f"[name={name}]").is_enabled():
+                for key in ("Home", "End", "PageDown", "ArrowLeft"):
+                    yield page.locator(f"[name={name}]").press(key)
 
 
 @pytest.mark.parametrize("width", [1280, 700, 520, 360])
-def test_nothing_jumps_and_nothing_hangs_over(opened, width):
-    page = opened(width=width)
-    places = set()
-    for label in python.KINDS.values():
-        page.get_by_role("button", name=label, exact=True).click()
-        for name in ("position", "d_model", "base", "head"):
-            if page.locator(f"[name={name}]").is_disabled():
-                continue
-            for key in ("Home", "End", "PageDown", "ArrowLeft"):
-                page.locator(f"[name={name}]").press(key)
-                page.evaluate(FRAMES)
-                places.add(page.evaluate("document.querySelector('#after').offsetTop"))
-                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert len(places) == 1
-    assert page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") == 0
+def test_nothing_jumps_and_nothing_hangs_over(browser, addresses, width):
+    assert_nothing_moves(browser, addresses["file"], width, move_all)
 
 
-def test_picture_has_the_size_and_words_of_the_live_widget(opened):
-    for width in (1280, 360):
-        seen = []
-        for javascript in (False, True):
-            page = opened(width=width, java_script_enabled=javascript)
-            slot = page.locator(".widget-slot")
-            seen.append((slot.bounding_box()["height"], slot.inner_text()))
-        assert seen[0] == seen[1]
+@pytest.mark.parametrize("width", [1280, 360])
+def test_picture_has_the_size_and_words_of_the_live_widget(browser, addresses, width):
+    address = addresses["file"]
+    assert slots(browser, address, width, False) == slots(browser, address, width, True)
 
 
-def test_axe_finds_nothing_in_either_theme(opened):
-    page = opened()
-    page.evaluate(AXE_SCRIPT)
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    options = {"runOnly": tags, "rules": {"target-size": {"enabled": True}}}
-    for width in (1280, 360):
-        page.set_viewport_size({"width": width, "height": 900})
-        for theme in ("light", "dark"):
-            page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
-            for label in python.KINDS.values():
-                page.get_by_role("button", name=label, exact=True).click()
-                page.evaluate(FRAMES)
-                rules = page.evaluate("options => axe.run(document, options)", options)
-                found = [(r["id"], r["nodes"][0]["html"]) for r in rules["violations"]]
-                assert found == []
-
-
-def test_words_in_the_drawings_fit_them_and_each_other(opened):
-    page = opened()
-    for label in python.KINDS.values():
-        page.get_by_role("button", name=label, exact=True).click()
-        for key in ("Home", "End", "PageDown"):
-            page.locator("[name=position]").press(key)
-            page.evaluate(FRAMES)
-            for sheet in page.locator("svg").all():
-                boxes = sheet.evaluate(
-                    """svg => { const at = svg.getBoundingClientRect(), unit = at.width / 240;
-                    return Array.from(svg.querySelectorAll("text")).filter(t => t.textContent)
-                      .map(t => t.getBoundingClientRect()).map(b => [(b.x - at.x) / unit,
-                        (b.y - at.y) / unit, b.width / unit, b.height / unit]); }"""
-                )
-                for at, (x, y, width, height) in enumerate(boxes):
-                    assert x >= 0 and x + width <= 240.5 and y >= -2 and y + height <= 240
-                    for x2, y2, width2, height2 in boxes[:at]:
-                        apart = x >= x2 + width2 - 1 or x2 >= x + width - 1
-                        assert apart or y >= y2 + height2 - 4 or y2 >= y + height - 4
-
-
-def test_theme_changes_the_drawing(awake):
-    seen = []
-    for theme in ("light", "dark"):
-        awake.evaluate("theme => { document.body.dataset.theme = theme }", theme)
-        awake.evaluate(FRAMES)
-        seen.append(awake.locator("svg").last.screenshot())
-    assert seen[0] != seen[1]
-
-
-def test_picture_stays_when_the_module_fails(browser, tmp_path):
-    path = tmp_path / "page.html"
-    broken = page_of(PositionsExplorer()).replace("export default", "throw new Error('planted');")
-    path.write_text(broken, encoding="utf-8")
-    page = browser.new_page()
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-widgets=ready]")
-    assert "could not start" in page.get_by_role("alert").inner_text()
-    assert page.locator("svg").first.is_visible()
-    assert page.locator("[name=position]").is_disabled()
+def test_axe_finds_nothing_in_either_theme(browser, addresses):
+    page = wake(browser.new_page(), addresses["file"])
+    assert axe_findings(page, pick_all) == []
     page.close()
 
 
+def test_words_in_the_drawings_fit_them_and_each_other(browser, addresses):
+    page = wake(browser.new_page(), addresses["file"])
+    for _ in pick_all(page):
+        for key in ("Home", "End", "PageDown"):
+            page.locator("[name=position]").press(key)
+            page.evaluate(FRAMES)
+            assert_words_fit(page)
+    page.close()
+
+
+def test_picture_stands_without_javascript_and_when_the_module_fails(browser, addresses):
+    assert_picture_stands(browser, addresses)
+
+
+def test_theme_changes_the_drawing(awake):
+    assert_theme_shows(awake, awake.locator("svg").last)
+
+
 def test_size_of_the_module():
-    """Beside the host it leaves room in the 60 KB that a page may spend on each widget."""
-    host = (ROOT / "_ext" / "static" / "widget_host.js").stat().st_size
-    assert host + len(json.dumps(PositionsExplorer._esm)) < 60_000
+    assert module_size(PositionsExplorer) < 60_000

@@ -1,19 +1,25 @@
 """Predict, Quiz and Progress in a real browser, on a page made as the site makes its own."""
 
-import functools
 import json
-import threading
-from html import escape
-from http.server import ThreadingHTTPServer
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib.widgets import Predict, Progress, Quiz
-from attnlib.widgets.base import css
-from tests.conftest import ROOT, _Quiet
+from tests.site.harness import (
+    FRAMES,
+    SHIFTS,
+    axe,
+    browser_test,
+    import_module,
+    served,
+    slots,
+    themes,
+    traits,
+    wake,
+    write_page,
+)
 from tests.test_practice import HOSTILE, QUESTIONS
 
 QUESTION = "What share of Chai's attention goes to each word?"
@@ -42,63 +48,22 @@ def widgets():
     ]
 
 
-def write(folder, shown):
-    """A page with these widgets, in slots as _ext/widget_slot.py makes them."""
-    slots = "".join(
-        f'<div class="widget-slot" data-module="{type(widget).__name__}">\n'
-        f'<div class="widget-picture">{widget._picture()}</div></div>'
-        for widget in shown
-    )
-    modules = "".join(
-        f"registerWidget({json.dumps(name)}, {json.dumps(source)});\n"
-        for name, source in {type(widget).__name__: widget._esm for widget in shown}.items()
-    )
-    host = (ROOT / "_ext" / "static" / "widget_host.js").read_text(encoding="utf-8")
-    (folder / "modules.js").write_text(host + modules, encoding="utf-8")
-    (folder / "widgets.css").write_text(css(), encoding="utf-8")
-    (folder / "index.html").write_text(
-        f"""<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Practice</title>
-<link rel="icon" href="data:,"><meta name="viewport" content="width=device-width">
-<link rel="stylesheet" href="widgets.css"><script src="modules.js" defer></script>
-<style>body {{ background: var(--page); color: var(--ink); max-width: 42rem; margin: 1rem auto;
-padding: 0 1rem; }} .widget-slot {{ position: relative; margin-block: 1rem; }}</style></head>
-<body><main><h1>{escape("Practice")}</h1>{slots}<p>The text goes on.</p></main></body></html>""",
-        encoding="utf-8",
-    )
-    return folder
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("practice"), widgets())
-
-
-@pytest.fixture(scope="module")
-def served(folder):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/index.html"
-    server.shutdown()
-
-
-def wake(page, url):
-    page.goto(url)
-    page.wait_for_selector("html[data-widgets=ready]")
-    return page
+def addresses(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("practice")
+    write_page(folder, *widgets())
+    with served(folder) as addresses:
+        yield addresses
 
 
 @pytest.fixture(params=["http", "file"])
-def practice(request, page, folder, served):
-    return wake(page, served if request.param == "http" else (folder / "index.html").as_uri())
+def practice(request, page, addresses):
+    return wake(page, addresses[request.param])
 
 
 @pytest.fixture
-def live(page, served):
-    return wake(page, served)
-
-
-def settle(page):
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+def live(page, addresses):
+    return wake(page, addresses["http"])
 
 
 def slot(page, at):
@@ -111,7 +76,7 @@ def check(page, numbers, at=0):
     for field, text in zip(place.locator("input").all(), numbers, strict=True):
         field.fill(text)
     place.get_by_role("button", name="Check").click()
-    settle(page)
+    page.evaluate(FRAMES)
     return place.locator("[data-part=verdict]").inner_text()
 
 
@@ -124,15 +89,8 @@ def kept(page):
 
 @pytest.fixture(scope="module")
 def modules(browser):
-    page = browser.new_page()
-    for name, widget in (("predict", predict()), ("quiz", Quiz(QUESTIONS, key="q"))):
-        page.evaluate(
-            """async ([name, source]) => {
-                const blob = new Blob([source], {type: "text/javascript"});
-                self[name] = await import(URL.createObjectURL(blob));
-            }""",
-            [name, widget._esm],
-        )
+    page = import_module(browser.new_page(), Predict, "predict")
+    import_module(page, Quiz, "quiz")
     yield page
     page.close()
 
@@ -162,7 +120,7 @@ def predictions(draw):
     ]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(browser_test, max_examples=150)
 @given(case=predictions())
 def test_the_browser_judges_as_python_does(modules, case):
     assert_judged_alike(modules, *case)
@@ -176,8 +134,8 @@ def test_the_browser_judges_as_python_does_where_mistakes_overlap(modules, typed
 
 
 def assert_judged_alike(modules, widget, typed):
-    state = {name: getattr(widget, name) for name in widget._shown}
-    found = modules.evaluate("([typed, state]) => predict.diagnose(typed, state)", [typed, state])
+    given_ = [typed, traits(widget)]
+    found = modules.evaluate("([typed, state]) => predict.diagnose(typed, state)", given_)
     assert (found["wrong"], found["mistake"]) == widget.diagnose(typed)
 
 
@@ -228,7 +186,7 @@ def test_another_wrong_number_gets_a_direction_and_nothing_more(live):
 def test_what_is_no_number_gets_a_plain_message(live, text):
     assert check(live, ["0.5", text]).startswith("Each field needs a number, such as 0.5")
     assert check(live, [text], at=1).startswith("Type a number, such as 0.5")
-    assert live.locator("img").count() == 0 and live.title() == "Practice"
+    assert live.locator("img").count() == 0 and live.title() == "A page"
 
 
 def test_nothing_is_revealed_before(live):
@@ -237,12 +195,12 @@ def test_nothing_is_revealed_before(live):
         assert "0.94419" not in seen and "16.918829" not in seen and "√d_k" not in seen
     assert live.locator("details").count() == 0
     place.get_by_role("button", name="Reveal").click()
-    settle(live)
+    live.evaluate(FRAMES)
     assert "Chai = 0.055807, piyo = 0.944193. e^(2√2)" in place.inner_text()
     assert check(live, ["0.0558", "0.944"]) == "✓ Right."
     assert kept(live) == []  # looked up
     place.get_by_role("button", name="Reset").click()
-    settle(live)
+    live.evaluate(FRAMES)
     assert "0.944" not in place.inner_text()
     assert [field.input_value() for field in place.locator("input").all()] == ["", ""]
 
@@ -250,7 +208,7 @@ def test_nothing_is_revealed_before(live):
 def test_a_change_takes_the_verdict_back(live):
     check(live, ["0.5", "0.5"])
     slot(live, 0).locator("input").first.fill("0.4")
-    settle(live)
+    live.evaluate(FRAMES)
     assert slot(live, 0).locator("[data-part=verdict]").inner_text() == ""
 
 
@@ -264,7 +222,7 @@ def test_every_option_has_its_reason_and_can_be_tried_again(practice):
             form.get_by_label(option["text"], exact=True).check()
             assert form.get_by_role("status").inner_text() == ""
             form.get_by_role("button", name="Check").click()
-            settle(practice)
+            practice.evaluate(FRAMES)
             said = form.get_by_role("status").inner_text()
             assert said.startswith("✓ Right." if option.get("right") else "Not this one.")
             assert said.endswith(option["why"])
@@ -272,7 +230,7 @@ def test_every_option_has_its_reason_and_can_be_tried_again(practice):
     assert slot(practice, 2).locator("[data-part=score]").inner_text() == "1 of 2 right."
     assert sorted(kept(practice)) == ["quiz/1", "quiz/2"]
     slot(practice, 2).get_by_role("button", name="Reset").click()
-    settle(practice)
+    practice.evaluate(FRAMES)
     assert slot(practice, 2).locator("[data-part=score]").inner_text() == "0 of 2 right."
     assert slot(practice, 2).locator("input:checked").count() == 0
 
@@ -293,12 +251,12 @@ def test_the_keyboard_alone_is_enough(live):
     keys.press("Tab")
     keys.type("0.944")
     keys.press("Enter")
-    settle(live)
+    live.evaluate(FRAMES)
     assert slot(live, 0).locator("[data-part=verdict]").inner_text() == "✓ Right."
     slot(live, 2).locator("input").first.focus()
     keys.press("ArrowDown")
     keys.press("Enter")
-    settle(live)
+    live.evaluate(FRAMES)
     assert "A row belongs to a query." in slot(live, 2).inner_text()
     assert kept(live) == ["chai/1", "quiz/1"]
     slot(live, 3).get_by_role("button", name="Erase").focus()
@@ -335,7 +293,7 @@ def test_progress_is_listed_saved_copied_and_erased(practice):
     assert kept(page) == ["power/1"]
     place.get_by_role("button", name="Erase").click()
     place.get_by_role("button", name="Erase it").click()
-    settle(page)
+    page.evaluate(FRAMES)
     assert kept(page) == [] and place.locator(".message").inner_text() == "Erased."
     assert place.locator(".number").all_inner_texts() == ["0 of 2", "0 of 4"]
 
@@ -356,9 +314,9 @@ FULL = """Storage.prototype.setItem = () => {
 
 
 @pytest.mark.parametrize("trouble", [BLOCKED, FULL], ids=["blocked", "full"])
-def test_without_storage_all_works_and_a_note_says_so(page, served, trouble):
+def test_without_storage_all_works_and_a_note_says_so(page, addresses, trouble):
     page.add_init_script(trouble)
-    wake(page, served)
+    wake(page, addresses["http"])
     note = "Progress cannot be kept in this browser."
     assert check(page, ["0.018", "0.982"]) == "Not yet: you did not divide by √d_k."
     assert check(page, ["0.0558", "0.944"]) == f"✓ Right. {note}"
@@ -366,7 +324,7 @@ def test_without_storage_all_works_and_a_note_says_so(page, served, trouble):
     form = slot(page, 2).locator("form").first
     form.get_by_label("They ask").check()
     form.get_by_role("button", name="Check").click()
-    settle(page)
+    page.evaluate(FRAMES)
     assert slot(page, 2).locator("[data-part=score]").inner_text() == f"1 of 2 right. {note}"
     assert slot(page, 3).locator(".number").all_inner_texts() == ["0 of 2", "0 of 4"]
     slot(page, 3).get_by_role("button", name="Erase").click()
@@ -378,19 +336,12 @@ def test_without_storage_all_works_and_a_note_says_so(page, served, trouble):
 # ------------------------------------------------------------------------- how it sits on a page
 
 
-WATCH = """
-self.shifts = [];
-new PerformanceObserver(list => list.getEntries().forEach(entry => shifts.push(entry.value)))
-  .observe({type: "layout-shift", buffered: true});
-"""
-
-
 @pytest.mark.parametrize("width", [1280, 360])
-def test_nothing_jumps_and_nothing_hangs_over(browser, served, width):
+def test_nothing_jumps_and_nothing_hangs_over(browser, addresses, width):
     # Each half a second after an input hides its shifts from the sum, hence the entries as such.
     page = browser.new_page(viewport={"width": width, "height": 800})
-    page.add_init_script(WATCH)
-    wake(page, served)
+    page.add_init_script(SHIFTS)
+    wake(page, addresses["http"])
     height = page.evaluate("document.documentElement.scrollHeight")
     for numbers in (["", "x"], ["0.5", "0.5"], ["0.018", "0.982"], ["0.0558", "0.944"]):
         check(page, numbers)
@@ -401,10 +352,10 @@ def test_nothing_jumps_and_nothing_hangs_over(browser, served, width):
         option.check()
         for button in slot(page, 2).get_by_role("button", name="Check").all():
             button.click()
-            settle(page)
+            page.evaluate(FRAMES)
     for name in ("Copy as text", "Erase", "Erase it"):
         slot(page, 3).get_by_role("button", name=name, exact=True).click()
-        settle(page)
+        page.evaluate(FRAMES)
     assert page.evaluate("document.documentElement.scrollHeight") == height
     assert sum(page.evaluate("shifts")) <= 0.02
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
@@ -412,63 +363,55 @@ def test_nothing_jumps_and_nothing_hangs_over(browser, served, width):
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_axe_finds_nothing(browser, served, width):
+def test_axe_finds_nothing(browser, addresses, width):
     page = browser.new_page(viewport={"width": width, "height": 800})
-    wake(page, served)
-    page.evaluate(AXE_SCRIPT)
-    for theme in ("light", "dark"):
-        page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
+    wake(page, addresses["http"])
+    for _ in themes(page):
         for numbers in (["0.5", "0.5"], ["0.0558", "0.944"]):
             check(page, numbers)
-            found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-            assert [(rule["id"], node["target"]) for rule in found for node in rule["nodes"]] == []
+            assert axe(page) == []
     page.close()
 
 
-def test_picture_has_the_size_of_the_live_widget_and_unfolds_without_javascript(browser, served):
-    for width in (1280, 360):
-        heights = []
-        for javascript in (False, True):
-            context = browser.new_context(
-                viewport={"width": width, "height": 800}, java_script_enabled=javascript
-            )
-            page = context.new_page()
-            page.goto(served)
-            if javascript:
-                page.wait_for_selector("html[data-widgets=ready]")
-            boxes = [place.bounding_box() for place in page.locator(".widget-slot").all()]
-            heights.append([box["height"] for box in boxes])
-            if not javascript:
-                page.get_by_text("Answer", exact=True).first.click()
-                assert page.get_by_text("piyo = 0.944193").last.is_visible()
-            context.close()
-        assert heights[0] == pytest.approx(heights[1], abs=1), width
+@pytest.mark.parametrize("width", [1280, 360])
+def test_picture_has_the_size_of_the_live_widget(browser, addresses, width):
+    picture, alive = (slots(browser, addresses["http"], width, live) for live in (False, True))
+    assert [height for height, _ in picture] == pytest.approx(
+        [height for height, _ in alive], abs=1
+    )
+
+
+def test_picture_unfolds_without_javascript(browser, addresses):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(addresses["http"])
+    page.get_by_text("Answer", exact=True).first.click()
+    assert page.get_by_text("piyo = 0.944193").last.is_visible()
+    context.close()
 
 
 def test_hostile_text_is_text(page, tmp_path):
     options = [{"text": HOSTILE, "why": HOSTILE, "right": True}, {"text": "b", "why": HOSTILE}]
-    write(
+    write_page(
         tmp_path,
-        [
-            predict(unit=HOSTILE, explanation=HOSTILE, mistakes={HOSTILE: [3, 4]}),
-            Quiz([{"text": HOSTILE, "options": options}], key="q"),
-            Progress({HOSTILE: {"q": 1}}),
-        ],
+        predict(unit=HOSTILE, explanation=HOSTILE, mistakes={HOSTILE: [3, 4]}),
+        Quiz([{"text": HOSTILE, "options": options}], key="q"),
+        Progress({HOSTILE: {"q": 1}}),
     )
-    wake(page, (tmp_path / "index.html").as_uri())
+    wake(page, (tmp_path / "page.html").as_uri())
     assert HOSTILE in check(page, ["3", "4"])
     slot(page, 0).get_by_role("button", name="Reveal").click()
     slot(page, 1).locator("input").first.check()
     slot(page, 1).get_by_role("button", name="Check").click()
-    settle(page)
+    page.evaluate(FRAMES)
     assert HOSTILE in slot(page, 1).get_by_role("status").first.inner_text()
     assert page.locator(".widget-slot :is(img, script)").count() == 0
-    assert page.title() == "Practice"
+    assert page.title() == "A page"
 
 
 def test_radios_of_two_quizzes_do_not_disturb_each_other(page, tmp_path):
-    write(tmp_path, [Quiz(QUESTIONS, key="one"), Quiz(QUESTIONS, key="two")])
-    wake(page, (tmp_path / "index.html").as_uri())
+    write_page(tmp_path, Quiz(QUESTIONS, key="one"), Quiz(QUESTIONS, key="two"))
+    wake(page, (tmp_path / "page.html").as_uri())
     for at in (0, 1):
         slot(page, at).get_by_label("They ask").check()
     assert page.locator("input:checked").count() == 2

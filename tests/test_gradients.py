@@ -1,0 +1,489 @@
+"""Attention backwards: by hand, by finite differences, against PyTorch, by property, and errors."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnlib import (
+    additive,
+    attention_backward,
+    causal_mask,
+    padding_mask,
+    scaled_dot_product_attention,
+    softmax,
+    softmax_backward,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+steady = settings(deadline=None, derandomize=True)
+
+N_Q, N_K, D_K, D_V, BATCH, HEADS = 5, 7, 3, 11, 2, 13
+TOLERANCE = {np.float16: 4e-3, np.float32: 2e-6, np.float64: 1e-12}
+DTYPES = list(TOLERANCE)
+CHAI = [[2.0, 0.0], [0.0, 2.0]], [[0.0, 2.0], [2.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]
+
+
+def arrays(*leading, n_q=N_Q, n_k=N_K, dtype=np.float64, seed=0):
+    """Return random queries, keys, values and a gradient of the output with these leading axes."""
+    rng = np.random.default_rng(seed)
+    shapes = (n_q, D_K), (n_k, D_K), (n_k, D_V), (n_q, D_V)
+    return [rng.normal(size=leading + shape).astype(dtype) for shape in shapes]
+
+
+def holes(*leading, seed=1):
+    """Return a random bool mask in which row 0 is blocked throughout and row 1 is open."""
+    mask = np.random.default_rng(seed).random((*leading, N_Q, N_K)) < 0.6
+    mask[..., 0, :] = False
+    mask[..., 1, :] = True
+    return mask
+
+
+def bias(*leading):
+    """Return an additive mask of finite numbers, with -inf where `holes` blocks."""
+    shift = np.random.default_rng(2).normal(0, 2, (*leading, N_Q, N_K))
+    return np.where(holes(*leading), shift, -np.inf)
+
+
+MASKS = {
+    "none": lambda: None,
+    "bool": lambda: holes(BATCH, HEADS),
+    "shared by the heads": lambda: holes(BATCH, 1),
+    "shared by all": holes,
+    "one row for all": lambda: holes()[2:3],
+    "padding": lambda: padding_mask([0, 4], N_K)[:, None],
+    "additive": lambda: additive(holes(BATCH, HEADS), np.float64),
+    "bias": lambda: bias(HEADS),
+}
+
+
+def raises(error, message):
+    """Expect `error` with exactly this message."""
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+def loss(queries, keys, values, grad_output, mask=None, **options):
+    """Return the loss whose gradient at the output is `grad_output`."""
+    output, _ = scaled_dot_product_attention(queries, keys, values, mask, **options)
+    return (output * grad_output).sum()
+
+
+def finite_differences(function, array, step=1e-5):
+    """Return the slope of a function of `array` along each of its entries."""
+    slopes = np.zeros_like(array)
+    for entry in np.ndindex(array.shape):
+        nudge = np.zeros_like(array)
+        nudge[entry] = step
+        slopes[entry] = (function(array + nudge) - function(array - nudge)) / (2 * step)
+    return slopes
+
+
+def torch_gradients(queries, keys, values, grad_output, mask=None, causal=False, scale=None):
+    """Return the gradients that autograd gives, through torch's own attention."""
+    leaves = [torch.tensor(array, requires_grad=True) for array in (queries, keys, values)]
+    *leading, n_q, _ = np.broadcast_shapes(
+        queries.shape, (*keys.shape[:-2], 1, 1), (*values.shape[:-2], 1, 1)
+    )
+    allowed = np.ones((*leading, n_q, keys.shape[-2]), bool)
+    if causal:
+        allowed &= causal_mask(n_q, keys.shape[-2])
+    if mask is not None and mask.dtype == bool:
+        allowed &= mask
+    added = torch.tensor(additive(allowed, queries.dtype))
+    if mask is not None and mask.dtype != bool:
+        added = added + torch.tensor(mask)
+    stretched = [leaf.expand(*leading, *leaf.shape[-2:]) for leaf in leaves]
+    output = torch.nn.functional.scaled_dot_product_attention(
+        *stretched, attn_mask=added, scale=scale
+    )
+    output.backward(torch.tensor(grad_output))
+    return [leaf.grad.numpy() for leaf in leaves]
+
+
+def assert_close(gradients, expected, tolerance=1e-10):
+    for name, gradient, wanted in zip("QKV", gradients, expected, strict=True):
+        assert gradient.shape == wanted.shape
+        size = max(np.abs(wanted).max(initial=0), 1e-300)
+        np.testing.assert_allclose(gradient, wanted, rtol=0, atol=tolerance * size, err_msg=name)
+
+
+# By hand
+
+
+def test_softmax_backward_by_hand():
+    # Weights 1/4 and 3/4; the loss is the first: 1/4 * (1 - 1/4) and 3/4 * (0 - 1/4).
+    np.testing.assert_allclose(softmax_backward([0.25, 0.75], [1.0, 0.0]), [3 / 16, -3 / 16])
+    # Three weights, mean of the gradient under them 0.5 * 2 + 0.3 * (-1) + 0.2 * 4 = 1.5.
+    row = softmax_backward([0.5, 0.3, 0.2], [2.0, -1.0, 4.0])
+    np.testing.assert_allclose(row, [0.25, -0.75, 0.5], rtol=1e-14)
+
+
+def test_chai_piyo():
+    # The loss is the first number of Chai's output: only row 0 is asked.
+    a, b = 1 / 17.918829, 16.918829 / 17.918829
+    d_scaled = 2 * a * b  # a (2 - 2a) = 2ab, and b (0 - 2a) = -2ab
+    assert d_scaled == pytest.approx(0.105386, abs=5e-7)
+    small = 2 * d_scaled / np.sqrt(2)
+    assert small == pytest.approx(0.149038, abs=5e-7)
+    d_queries, d_keys, d_values = attention_backward(*CHAI, [[1.0, 0.0], [0.0, 0.0]])
+    near = {"rtol": 0, "atol": 1e-6}
+    np.testing.assert_allclose(d_values, [[a, 0], [b, 0]], **near)
+    np.testing.assert_allclose(d_queries, [[-small, small], [0, 0]], **near)
+    np.testing.assert_allclose(d_keys, [[small, 0], [-small, 0]], **near)
+
+
+def test_causal_chai_has_nothing_to_choose():
+    # Chai may attend to itself alone: its weight is 1 whatever the score.
+    d_queries, d_keys, d_values = attention_backward(*CHAI, [[1.0, 0.0], [0.0, 0.0]], causal=True)
+    assert not d_queries.any() and not d_keys.any()
+    assert d_values.tolist() == [[1, 0], [0, 0]]
+
+
+# Against finite differences and PyTorch
+
+
+@pytest.mark.parametrize("shape", [(N_K,), (N_Q, N_K), (2, 3, 5)])
+def test_softmax_backward_equals_finite_differences_and_torch(shape):
+    rng = np.random.default_rng(0)
+    scores, grad = rng.normal(size=shape), rng.normal(size=shape)
+    found = softmax_backward(softmax(scores), grad)
+    slopes = finite_differences(lambda array: (softmax(array) * grad).sum(), scores)
+    np.testing.assert_allclose(found, slopes, rtol=0, atol=1e-9)
+    leaf = torch.tensor(scores, requires_grad=True)
+    torch.softmax(leaf, -1).backward(torch.tensor(grad))
+    np.testing.assert_allclose(found, leaf.grad.numpy(), rtol=0, atol=1e-15)
+
+
+def test_softmax_backward_is_the_jacobian_times_the_gradient():
+    rng = np.random.default_rng(0)
+    weights, grad = softmax(rng.normal(size=N_K)), rng.normal(size=N_K)
+    jacobian = np.diag(weights) - np.outer(weights, weights)
+    np.testing.assert_allclose(softmax_backward(weights, grad), jacobian @ grad, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["none", "bool", "bias", "padding"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.3])
+def test_equals_finite_differences(kind, causal, scale):
+    mask = MASKS[kind]()
+    mask = mask[(0,) * (mask.ndim - 2)] if mask is not None else None
+    inputs, options = arrays(), {"causal": causal, "scale": scale}
+    gradients = attention_backward(*inputs, mask, **options)
+    for place, gradient in enumerate(gradients):
+
+        def moved(array, place=place):
+            return loss(*inputs[:place], array, *inputs[place + 1 :], mask, **options)
+
+        slopes = finite_differences(moved, inputs[place])
+        np.testing.assert_allclose(gradient, slopes, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scale", [None, -0.7])
+def test_equals_autograd(kind, causal, scale, dtype):
+    inputs, mask = arrays(BATCH, HEADS, dtype=dtype), MASKS[kind]()
+    if mask is not None and mask.dtype != bool:
+        mask = mask.astype(dtype)
+    with np.errstate(all="raise"):
+        gradients = attention_backward(*inputs, mask, causal=causal, scale=scale)
+    expected = torch_gradients(*inputs, mask, causal=causal, scale=scale)
+    assert {gradient.dtype for gradient in gradients} == {np.dtype(dtype)}
+    assert_close(gradients, expected, 1e-10 if dtype == np.float64 else 1e-5)
+
+
+@pytest.mark.parametrize(("n_q", "n_k"), [(5, 7), (7, 5), (5, 5), (1, 7), (5, 1)])
+def test_causal_with_other_sizes(n_q, n_k):
+    inputs = arrays(BATCH, n_q=n_q, n_k=n_k)
+    assert_close(attention_backward(*inputs, causal=True), torch_gradients(*inputs, causal=True))
+
+
+@pytest.mark.parametrize(
+    "leading",
+    [
+        ((2, 1), (7,), ()),
+        ((), (), (2,)),
+        ((), (3,), ()),
+        ((3, 1, 1), (1, 5, 1), (2,)),
+        ((1,), (1,), (1,)),
+        ((1, 3), (2, 1), (2, 3)),
+    ],
+)
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_stretched_input_gets_the_sum_of_its_uses(leading, masked):
+    rng = np.random.default_rng(0)
+    shapes = (N_Q, D_K), (N_K, D_K), (N_K, D_V)
+    inputs = [rng.normal(size=(*lead, *s)) for lead, s in zip(leading, shapes, strict=True)]
+    whole = np.broadcast_shapes(*leading)
+    grad_output = rng.normal(size=(*whole, N_Q, D_V))
+    mask = holes(*whole) if masked else None
+    gradients = attention_backward(*inputs, grad_output, mask)
+    assert_close(gradients, torch_gradients(*inputs, grad_output, mask))
+    stretched = [
+        np.broadcast_to(array, (*whole, *array.shape[-2:])) for array in inputs
+    ]  # each use is an input of its own
+    for gradient, uses in zip(
+        gradients, attention_backward(*stretched, grad_output, mask), strict=True
+    ):
+        total = uses.sum(tuple(range(len(whole)))) if whole else uses
+        np.testing.assert_allclose(
+            gradient.reshape(-1, *gradient.shape[-2:]).sum(0), total, atol=1e-12
+        )
+
+
+# What is blocked
+
+
+@pytest.mark.parametrize("as_float", [False, True])
+def test_a_row_with_nothing_to_attend_to_gives_zeros_and_adds_nothing(as_float):
+    queries, keys, values, grad_output = arrays()
+    mask = additive(holes()) if as_float else holes()
+    d_queries, d_keys, d_values = attention_backward(queries, keys, values, grad_output, mask)
+    assert not d_queries[0].any() and np.isfinite(d_keys).all() and np.isfinite(d_values).all()
+    without = attention_backward(queries[1:], keys, values, grad_output[1:], mask[1:])
+    assert_close((d_queries[1:], d_keys, d_values), without, 1e-14)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("as_float", [False, True])
+@steady
+@given(seed=st.integers(0, 2**32 - 1))
+def test_what_is_blocked_reaches_no_gradient(seed, as_float, bad):
+    rng = np.random.default_rng(seed)
+    queries, keys, values, grad_output = arrays(HEADS, seed=seed)
+    # Whole keys, and whole queries, that take no part; the others take part here and there.
+    mask = rng.random((HEADS, N_Q, N_K)) < 0.7
+    hidden, idle = rng.random(N_K) < 0.3, rng.random(N_Q) < 0.3
+    mask[:, :, hidden], mask[:, idle] = False, False
+    used = additive(mask) if as_float else mask
+    clean = attention_backward(queries, keys, values, grad_output, used)
+    keys[:, hidden], values[:, hidden, 0] = bad, bad
+    queries[:, idle], grad_output[:, idle] = bad, bad
+    with np.errstate(all="raise"):
+        gradients = attention_backward(queries, keys, values, grad_output, used)
+    d_queries, d_keys, d_values = gradients
+    assert not d_queries[:, idle].any()
+    assert not d_keys[:, hidden].any() and not d_values[:, hidden].any()
+    assert_close(gradients, clean, 1e-13)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_nan_goes_only_where_it_was_attended_to(place):
+    inputs = arrays(n_q=5, n_k=5)
+    inputs[place][2] = np.nan  # query, key, value or gradient number 2
+    d_queries, d_keys, d_values = attention_backward(*inputs, causal=True)
+
+    def spoilt(gradient):
+        return np.isnan(gradient).any(axis=1).tolist()
+
+    row_2 = [False, False, True, False, False]
+    rows = row_2 if place in (0, 3) else [False, False, True, True, True]
+    assert spoilt(d_queries) == rows
+    # Row 2 asks keys 0 to 2. A bad key or value spoils rows 2 to 4, and they ask all keys.
+    keys = [True] * 3 + [False] * 2 if place in (0, 3) else [True] * 5
+    assert spoilt(d_keys) == keys
+    # A bad value leaves the weights alone, and d_values is made of these and of grad_output.
+    assert spoilt(d_values) == ([False] * 5 if place == 2 else keys)
+
+
+def test_infinity_of_an_attended_value_shows():
+    queries, keys, values, grad_output = arrays()
+    values[3, 0] = np.inf
+    d_queries, d_keys, d_values = attention_backward(queries, keys, values, grad_output)
+    assert not np.isfinite(d_queries).any() and not np.isfinite(d_keys).any()
+    assert np.isfinite(d_values).all()
+
+
+# Properties
+
+
+@steady
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.tuples(*[st.integers(0, 6)] * 2),
+    causal=st.booleans(),
+    masked=st.booleans(),
+)
+def test_a_step_moves_the_loss_by_gradient_times_step(seed, sizes, causal, masked):
+    rng = np.random.default_rng(seed)
+    inputs = arrays(n_q=sizes[0], n_k=sizes[1], seed=seed)
+    mask = rng.random(sizes) < 0.5 if masked else None
+    gradients = attention_backward(*inputs, mask, causal=causal)
+    *leaves, grad_output = inputs
+    steps = [rng.normal(size=array.shape) for array in leaves]
+    promised = sum((g * s).sum() for g, s in zip(gradients, steps, strict=True))
+
+    def walked(far):
+        moved = [array + far * step for array, step in zip(leaves, steps, strict=True)]
+        return loss(*moved, grad_output, mask, causal=causal)
+
+    # A fourth-order difference: what is left is rounding.
+    h = 1e-3
+    slope = (8 * (walked(h) - walked(-h)) - (walked(2 * h) - walked(-2 * h))) / (12 * h)
+    np.testing.assert_allclose(promised, slope, rtol=1e-7, atol=1e-7)
+
+
+@steady
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_gradient_of_the_scores_sums_to_zero_in_each_row(seed):
+    rng = np.random.default_rng(seed)
+    weights = softmax(rng.normal(0, 5, size=(N_Q, N_K)))
+    d_scores = softmax_backward(weights, rng.normal(size=(N_Q, N_K)))
+    np.testing.assert_allclose(d_scores.sum(axis=-1), 0, atol=1e-14)
+
+
+@steady
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_shift_of_all_keys_and_a_constant_in_all_values_change_nothing(seed):
+    """Both leave the gradients as they are: the weights see only differences of scores."""
+    queries, keys, values, grad_output = arrays(seed=seed)
+    rng = np.random.default_rng(seed)
+    plain = attention_backward(queries, keys, values, grad_output)
+    moved_keys, moved_values = keys + rng.normal(size=D_K), values + rng.normal(size=D_V)
+    moved = attention_backward(queries, moved_keys, moved_values, grad_output)
+    assert_close(moved, plain, 1e-10)
+    np.testing.assert_allclose(plain[1].sum(axis=0), 0, atol=1e-12)  # so the keys' sum to 0
+    np.testing.assert_allclose(plain[2].sum(axis=0), grad_output.sum(axis=0), atol=1e-12)
+
+
+def test_a_weight_of_one_stops_learning():
+    weights = np.eye(N_K)[:N_Q]
+    assert not softmax_backward(weights, np.arange(35.0).reshape(N_Q, N_K)).any()
+    assert not softmax_backward(np.zeros((N_Q, N_K)), np.ones((N_Q, N_K))).any()
+
+
+# Dtypes, ranges and shapes
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("of_grad", DTYPES)
+def test_dtype_is_that_of_queries_keys_and_values(dtype, of_grad):
+    *inputs, grad_output = arrays(HEADS, dtype=dtype)
+    grad_output = grad_output.astype(of_grad)
+    gradients = attention_backward(*inputs, grad_output, scale=np.float64(0.5))
+    assert {gradient.dtype for gradient in gradients} == {np.dtype(dtype)}
+    exact = attention_backward(
+        *(array.astype(float) for array in inputs), grad_output.astype(float), scale=0.5
+    )
+    assert_close(gradients, exact, TOLERANCE[dtype])
+
+
+def test_mixed_dtypes_meet_in_the_wider_one():
+    queries, keys, values, grad_output = arrays()
+    gradients = attention_backward(queries.astype(np.float32), keys, values, grad_output)
+    assert {gradient.dtype for gradient in gradients} == {np.dtype(float)}
+    assert softmax_backward(np.ones((1, 1), np.float32), np.ones((1, 1))).dtype == float
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_softmax_backward_keeps_the_dtype(dtype):
+    weights = softmax(arrays(dtype=dtype)[3])
+    assert softmax_backward(weights, weights).dtype == dtype
+
+
+def test_float16_is_worked_out_in_float32():
+    weights = np.full(4096, 1 / 4096, np.float16)
+    grad = np.full(4096, 6e4, np.float16)
+    grad[0] = -6e4  # the mean is 59970.7, and the sum before it is divided 2.4e8
+    found = softmax_backward(weights, grad)
+    np.testing.assert_allclose(found[0], (-6e4 - 59970.7) / 4096, rtol=1e-3)
+    queries, keys = np.full((1, 2), 6e4, np.float16), np.full((3, 2), 6e4, np.float16)
+    gradients = attention_backward(queries, keys, keys, queries)  # scores of 5e9
+    np.testing.assert_allclose(gradients[2], np.full((3, 2), 2e4), rtol=1e-3)
+    assert not gradients[0].any() and not gradients[1].any()  # equal values: nothing to gain
+
+
+@pytest.mark.parametrize("scale", [1e4, -1e4])
+def test_large_scores_do_not_overflow(scale):
+    inputs = arrays()
+    with np.errstate(all="raise", under="ignore"):
+        gradients = attention_backward(*inputs, scale=scale)
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
+
+
+@pytest.mark.parametrize(("n_q", "n_k"), [(0, 7), (5, 0), (0, 0)])
+@pytest.mark.parametrize("leading", [(), (2,), (0,)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_empty_sequences(n_q, n_k, leading, causal):
+    inputs = arrays(*leading, n_q=n_q, n_k=n_k)
+    with np.errstate(all="raise"):
+        gradients = attention_backward(*inputs, causal=causal)
+    for gradient, array in zip(gradients, inputs, strict=False):
+        assert gradient.shape == array.shape and not gradient.any()
+
+
+def test_softmax_backward_of_nothing():
+    assert softmax_backward(np.zeros((3, 0)), np.zeros((3, 0))).shape == (3, 0)
+
+
+def test_inputs_stay_as_they_are():
+    inputs, mask = arrays(HEADS), bias(HEADS)
+    copies = [array.copy() for array in (*inputs, mask)]
+    attention_backward(*inputs, mask, causal=True)
+    softmax_backward(inputs[3], inputs[3])
+    for array, copy in zip((*inputs, mask), copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_lists_count_as_arrays():
+    lists = [array.tolist() for array in arrays()]
+    assert_close(attention_backward(*lists), attention_backward(*arrays()), 0)
+    assert_close(
+        attention_backward(*lists, holes().tolist()), attention_backward(*arrays(), holes()), 0
+    )
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("inputs", "options"),
+    [
+        (([[1]], [[1.0]], [[1.0]]), {}),
+        (([[1.0]], [[1.0, 2.0]], [[1.0]]), {}),
+        (([[1.0]], [[1.0]], [[1.0], [2.0]]), {}),
+        (([1.0], [[1.0]], [[1.0]]), {}),
+        (([[]], [[]], [[1.0]]), {}),
+        (([[1.0], [1.0, 2.0]], [[1.0]], [[1.0]]), {}),
+        ((np.ones((2, 1, 1)), np.ones((3, 1, 1)), np.ones((1, 1))), {}),
+        (([[1.0]], [[1.0]], [[1.0]]), {"mask": [1]}),
+        (([[1.0]], [[1.0]], [[1.0]]), {"mask": [[np.nan]]}),
+        (([[1.0]], [[1.0]], [[1.0]]), {"mask": np.ones((2, 1, 1), bool)}),
+        (([[1.0]], [[1.0]], [[1.0]]), {"scale": np.inf}),
+        (([[1.0]], [[1.0]], [[1.0]]), {"scale": "1"}),
+    ],
+)
+def test_errors_are_those_of_the_forward_pass(inputs, options):
+    with pytest.raises((TypeError, ValueError)) as forward:
+        scaled_dot_product_attention(*inputs, **options)
+    with raises(forward.type, str(forward.value)):
+        attention_backward(*inputs, [[1.0]], **options)
+
+
+def test_errors_of_the_gradient():
+    queries, keys, values, _ = arrays(BATCH)
+    needed = "grad_output must have the shape of the output, (..., n_q, d_v) = (2, 5, 11); got "
+    for shape in ((5, 11), (1, 5, 11), (2, 11, 5), (2, 5, 1), ()):
+        with raises(ValueError, f"{needed}{shape}"):
+            attention_backward(queries, keys, values, np.ones(shape))
+    words = "grad_output must hold floats (float16, float32 or float64, so 1.0 and not 1); got "
+    with raises(TypeError, f"{words}int64"):
+        attention_backward(queries, keys, values, np.ones((2, 5, 11), np.int64))
+    with raises(ValueError, "grad_output must have rows of one length; got unequal rows"):
+        attention_backward(queries, keys, values, [[1.0], [1.0, 2.0]])
+
+
+def test_errors_of_softmax_backward():
+    with raises(ValueError, "weights must have at least one axis; got a single number"):
+        softmax_backward(1.0, 1.0)
+    with raises(ValueError, "weights and grad_weights must have one shape; got (2, 3) and (3,)"):
+        softmax_backward(np.ones((2, 3)), np.ones(3))
+    words = " must hold floats (float16, float32 or float64, so 1.0 and not 1); got bool"
+    with raises(TypeError, f"weights{words}"):
+        softmax_backward([True], [1.0])
+    with raises(TypeError, f"grad_weights{words}"):
+        softmax_backward([1.0], [True])

