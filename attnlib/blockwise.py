@@ -20,8 +20,10 @@ SAFE = 60.0  # e^60 is about 1e26: sums of such powers stay far inside float32
 def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale=None, block=128):
     r"""Blend the values as `scaled_dot_product_attention`, without ever holding (n_q, n_k).
 
-    .. math:: Z_i = \frac{\sum_j e^{\tilde S_{ij} - m_i} V_j}{\sum_j e^{\tilde S_{ij} - m_i}},
-        \qquad m_i = \max_j \tilde S_{ij}
+    .. math::
+
+        m_i &= \max_j \tilde S_{ij} \\
+        Z_i &= \frac{\sum_j e^{\tilde S_{ij} - m_i} V_j}{\sum_j e^{\tilde S_{ij} - m_i}}
 
     Eq. (5) of chapter 10. A row of scores is needed whole for its softmax, but no row needs
     another: `block` rows at a time share one buffer, in which they become scores, then powers.

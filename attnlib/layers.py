@@ -387,7 +387,18 @@ class Encoder:
         self.eps = _read_eps(self.eps)
 
     @classmethod
-    def init(cls, n_layers, d_model, n_heads, d_ff, rng, *, norm_first=False, **options):
+    def init(
+        cls,
+        n_layers,
+        d_model,
+        n_heads,
+        d_ff,
+        rng,
+        *,
+        norm_first=False,
+        activation=relu,
+        dtype=np.float32,
+    ):
         """Return a stack of random layers, with a final norm if `norm_first`.
 
         Parameters
@@ -395,8 +406,8 @@ class Encoder:
         n_layers, d_model, n_heads, d_ff : int
         rng : numpy.random.Generator
         norm_first : bool
-        **options
-            `activation` and `dtype` of `EncoderLayer.init`.
+        activation : callable
+        dtype : float16, float32 or float64
 
         Raises
         ------
@@ -404,7 +415,15 @@ class Encoder:
             As `MultiHeadAttention.init`.
         """
         layers = [
-            EncoderLayer.init(d_model, n_heads, d_ff, rng, norm_first=norm_first, **options)
+            EncoderLayer.init(
+                d_model,
+                n_heads,
+                d_ff,
+                rng,
+                norm_first=norm_first,
+                activation=activation,
+                dtype=dtype,
+            )
             for _ in range(as_size(n_layers, "n_layers", least=1))
         ]
         if not norm_first:
