@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgb, to_rgba
 
 from attnlib import additive, causal_mask, plots, scaled_dot_product_attention
 from attnlib.palette import ROLES, cell_ink, light
+from tests.conftest import ROOT
 from tests.helpers import raises
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -375,13 +376,14 @@ def test_text_stays_text():
 
 def test_figures_are_the_same_bytes_in_another_process():
     script = (
-        "import sys, test_plots as t; t.plt.switch_backend('agg'); t.plots.use_style();"
+        "import sys; from tests import test_plots as t;"
+        "t.plt.switch_backend('agg'); t.plots.use_style();"
         "sys.stdout.write('\\f'.join(t.svg(ax) for ax in t.draw_all()))"
     )
     here = "\f".join(svg(ax) for ax in draw_all())
     there = subprocess.run(
         [sys.executable, "-c", script],
-        cwd=__file__.rpartition("/")[0],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,

@@ -243,7 +243,7 @@ memory too, which is not counted. d_ff is 4 d_model.</p>
             moving("circle", "dot", marks, r=4.5, fill="var(--weight)"),
             text("FLOPs of one layer", 0, BAR - 8, "ink"),
         ]
-        for name, role in (("projections", "key"), ("attention", "weight"), ("feed", "value")):
+        for name, role in (("projections", "muted"), ("attention", "weight"), ("feed", "ink")):
             parts.append(moving("rect", name, marks, y=BAR, height=THICK, fill=f"var(--{role})"))
         for x, label, role in (
             (0, "■ projections", "muted"),

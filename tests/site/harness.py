@@ -191,7 +191,10 @@ def assert_nothing_moves(browser, address, width, states):
     page = browser.new_page(viewport={"width": width, "height": 2400})  # all of it is in sight
     page.add_init_script(SHIFTS)
     page.goto(address)
-    height = page.locator(".widget-picture, .abh").first.bounding_box()["height"]
+    # In one go: the widget may take the picture's place at any moment.
+    height = page.evaluate(
+        "document.querySelector('.widget-picture, .abh').getBoundingClientRect().height"
+    )
     page.wait_for_selector("html[data-widgets=ready]")
     places = set()
     for _ in states(page):

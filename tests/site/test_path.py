@@ -56,8 +56,8 @@ def test_every_widget_of_every_chapter_is_met_and_used_on_the_way(browser, site)
         visited.append(name)
         if name == CHAPTERS[-1]:
             break
-        page.locator("a.next-page").tap()
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            page.locator("a.next-page").tap()
     context.close()
     assert visited == ["index", *CHAPTERS]
     assert noise == []
