@@ -61,13 +61,17 @@ function render({ model, el }) {
         verdict: element.dataset.verdict,
         ...Object.fromEntries(heads.map((head, i) => [head.firstChild.dataset.sort, element.cells[i].textContent])),
       }));
-    let count = 0;
-    for (const row of rows) {
-      row.element.hidden = !fits(s, row);
-      count += !row.element.hidden;
+    const chosen = sorted(s, rows);
+    const count = rows.filter((row) => fits(s, row)).length;
+    const same = chosen.every((row, i) => row.element === body.rows[i] && row.element.hidden === !fits(s, row));
+    if (!same) {
+      // Rows of a new list are new: nothing of the old one has jumped to another place.
+      for (const row of rows) {
+        row.element = row.element.cloneNode(true);
+        row.element.hidden = !fits(s, row);
+      }
+      body.replaceChildren(...chosen.map((row) => row.element));
     }
-    const wanted = sorted(s, rows).map((row) => row.element);
-    if (wanted.some((element, i) => element !== body.rows[i])) body.replaceChildren(...wanted);
     for (const head of heads) {
       if (head.firstChild.dataset.sort === s.sort) head.ariaSort = s.descending ? "descending" : "ascending";
       else head.removeAttribute("aria-sort");
