@@ -3,6 +3,7 @@
 - The palette is the first stylesheet; scripts of the search page stay on the search page.
 - A Content-Security-Policy opens the head: nothing runs or loads from elsewhere.
 - Each page says what it is about, in its own first sentence.
+- A table with given widths keeps them: nothing moves while the rest of it arrives.
 - `{dropdown}`, and an admonition with `:class: dropdown`, open and close without a script.
 - A build starts over whatever an earlier one cannot vouch for (see `start_clean`).
 """
@@ -181,6 +182,18 @@ class FoldAdmonitions(SphinxPostTransform):
             node.replace_self(folded)
 
 
+class GivenWidths(SphinxPostTransform):
+    """A table with `:widths:` keeps them. MyST calls every table's widths automatic as well."""
+
+    default_priority = 198
+
+    def run(self):
+        """Visit all tables."""
+        for table in self.document.findall(nodes.table):
+            if "colwidths-given" in table["classes"]:
+                table["classes"].remove("colwidths-auto")
+
+
 def visit_details(self, node):
     """Open a `<details>`."""
     opened = {"open": "open"} if "open" in node["classes"] else {}
@@ -296,6 +309,7 @@ def setup(app):
 
     app.add_directive("dropdown", Dropdown)
     app.add_post_transform(FoldAdmonitions)
+    app.add_post_transform(GivenWidths)
     app.add_node(details, html=(visit_details, depart_details))
     app.add_node(details_summary, html=(visit_summary, depart_summary))
     app.add_node(HideCodeCellNode, override=True, html=(visit_hidden_cell, depart_details))

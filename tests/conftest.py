@@ -6,6 +6,7 @@ And the table at the end of a run that says how far attnlib and PyTorch are apar
 import functools
 import sys
 import threading
+import time
 from collections import defaultdict
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -58,10 +59,20 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
+class Slow(_Quiet):
+    """Pages come as over a poor connection, and are drawn as far as they are there."""
+
+    def copyfile(self, source, outputfile):
+        """Send a piece, wait, send the next."""
+        for piece in iter(lambda: source.read(8_000), b""):
+            outputfile.write(piece)
+            time.sleep(0.05)
+
+
 @contextmanager
-def serve(folder):
+def serve(folder, handler=_Quiet):
     """Give the address of a folder, served over http as any static host would."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=folder))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

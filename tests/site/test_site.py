@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from bs4 import BeautifulSoup
 
-from tests.conftest import ROOT, SITE
+from tests.conftest import ROOT, SITE, Slow, serve
 
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 NOTEBOOKS = [name for name in PAGES if (ROOT / name).with_suffix(".ipynb").exists()]
@@ -293,6 +293,18 @@ def test_console_is_silent(visit):
 
 def test_nothing_jumps(visit):
     assert sum(shift["value"] for shift in visit["shifts"]) <= 0.02, visit["shifts"]
+
+
+@pytest.mark.parametrize("name", ["bug-museum.html", "notation.html", "speed.html"])
+def test_nothing_jumps_while_a_table_arrives(browser, name):
+    page = browser.new_page(viewport={"width": 360, "height": 800})
+    page.add_init_script(WATCH)
+    with serve(SITE, Slow) as slow:
+        page.goto(f"{slow}/{name}")
+        page.evaluate(FRAME)
+    shifts = page.evaluate("seen.shifts")
+    page.close()
+    assert sum(shift["value"] for shift in shifts) <= 0.005, shifts
 
 
 def test_nothing_hangs_over_the_side(visit):
