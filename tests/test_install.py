@@ -101,6 +101,7 @@ def test_no_network(tmp_path):
         "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
         "PIP_EXTRA_INDEX_URL": "",
         "PIP_FIND_LINKS": "",
+        "PIP_RETRIES": "0",
     }
     done = run(root, **offline)
     assert_one_clear_line(done, "could not reach the package index")

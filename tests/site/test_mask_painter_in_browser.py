@@ -273,6 +273,7 @@ def test_copy_fills_the_clipboard(open_painter):
 EIGHT = ["Everything", "moves", "when", "somebody", "nudges", "it", "<pad>", "<pad>"]
 
 
+@pytest.mark.parametrize("open_painter", ["http"], indirect=True)
 @pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("tokens", [["a", "b"], EIGHT, [HOSTILE, "x" * 500, "c"]])
 def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_painter, tokens, width):

@@ -39,19 +39,6 @@ def test_hostile_search_is_text(page, address):
     assert page.title() != "1" and page.locator("#search-results img").count() == 0
 
 
-def test_next_leads_through_every_chapter_on_a_phone(page, address):
-    page.set_viewport_size(PHONE)
-    page.goto(address("index.html"))
-    seen = [page.title()]
-    while page.locator("a.next-page").count():
-        page.locator("a.next-page").click()
-        page.wait_for_load_state()
-        seen.append(page.title())
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
-    chapters = sorted((ROOT / "chapters").glob("*.ipynb"))
-    assert len(seen) >= 1 + len(chapters) + 3 and len(set(seen)) == len(seen)
-
-
 def test_theme_follows_the_system_and_the_switch(browser, address):
     context = browser.new_context(color_scheme="dark")
     page = context.new_page()
