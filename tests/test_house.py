@@ -290,10 +290,18 @@ def test_the_landing_page_counts_what_can_be_answered(chapters):
     for number, notebook in enumerate(chapters.values(), start=1):
         text = "\n".join(cell.source for cell in notebook.cells)
         asked |= set(re.findall(r'key="([^"]+)"', text)) | {f"chapter-{number}-quiz"}
-    assert promised == asked
+    assert promised == asked, "the titles and predictions of index.md are not the chapters'"
 
 
 # Contents and citations
+
+
+def test_the_readme_lists_every_chapter(chapters):
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    titles = [re.search(r"^# (.+)$", each.cells[0].source, re.M)[1] for each in chapters.values()]
+    listed = re.findall(r"^(\d+\. )\[(.+)\]\(chapters/(.+)\)$", page, re.M)
+    assert [number + title for number, title, _ in listed] == titles
+    assert [name for *_, name in listed] == list(chapters)
 
 
 def files_of(toc):
