@@ -7,7 +7,7 @@ PORT ?= 8000
 NOTEBOOKS ?= chapters/*.ipynb
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser book serve lab test lint refresh train atlas bench lock clean
+.PHONY: help install browser book serve lab test lint refresh train atlas bench lock licences clean
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
 book serve test refresh train atlas bench: export OMP_NUM_THREADS := 1
@@ -52,8 +52,12 @@ bench: book browser ## run the benchmarks
 
 lock: install ## pin the packages of pyproject.toml in requirements.txt (UPGRADE=--upgrade)
 	@$(VENV) -m uv pip compile --quiet --universal --python-version 3.11 --all-extras \
+		--generate-hashes --no-emit-package torch \
 		--annotation-style line --custom-compile-command "make lock" $(UPGRADE) \
 		pyproject.toml --output-file requirements.txt
+
+licences: install ## list the licences of what the site is made with in THIRD-PARTY.txt
+	@$(VENV) -m tools.licences
 
 clean: ## remove what was built; .venv stays
 	rm -rf _build

@@ -4,10 +4,12 @@ Each test collects every offence before it fails, so that one run shows all ther
 """
 
 import ast
+import difflib
 import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import nbformat
@@ -15,9 +17,11 @@ import pytest
 import yaml
 from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import attnlib
 from attnlib import check
+from tools import licences
 from tools.refresh import KERNEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,6 +74,7 @@ UNFINISHED = re.compile(r"\bTOD[O]\b|\bFIXM[E]\b|coming [s]oon", re.IGNORECASE)
 def assert_none(offences, advice=""):
     """Fail with the whole list of offences, which pytest's own message would cut short."""
     __tracebackhide__ = True
+    offences = list(offences)
     if offences:
         pytest.fail("\n".join([advice, *offences]))
 
@@ -285,10 +290,18 @@ def test_the_landing_page_counts_what_can_be_answered(chapters):
     for number, notebook in enumerate(chapters.values(), start=1):
         text = "\n".join(cell.source for cell in notebook.cells)
         asked |= set(re.findall(r'key="([^"]+)"', text)) | {f"chapter-{number}-quiz"}
-    assert promised == asked
+    assert promised == asked, "the titles and predictions of index.md are not the chapters'"
 
 
 # Contents and citations
+
+
+def test_the_readme_lists_every_chapter(chapters):
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    titles = [re.search(r"^# (.+)$", each.cells[0].source, re.M)[1] for each in chapters.values()]
+    listed = re.findall(r"^(\d+\. )\[(.+)\]\(chapters/(.+)\)$", page, re.M)
+    assert [number + title for number, title, _ in listed] == titles
+    assert [name for *_, name in listed] == list(chapters)
 
 
 def files_of(toc):
@@ -357,33 +370,131 @@ def test_citations_and_references_match():
 # Versions
 
 
-def pinned():
-    """Return {package: set of versions} of requirements.txt, which may differ by platform."""
-    versions = {}
-    for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines():
+def locked():
+    """Yield (package, version, hashes) of requirements.txt, where versions differ by platform."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in lines.splitlines():
         requirement = line.split("#")[0].strip()
         if requirement:
-            match = re.fullmatch(r"([a-z0-9-]+)==([\w.]+)( ;.*)?", requirement)
+            match = re.match(r"([a-z0-9-]+)==([\w.]+)( ; [^-]+)?(?= |$)", requirement)
             assert match, f"not pinned: {requirement}"
-            versions.setdefault(match[1], set()).add(match[2])
+            yield match[1], match[2], re.findall(r"--hash=sha256:([0-9a-f]{64})", requirement)
+
+
+def pinned():
+    """Return {package: set of versions} of requirements.txt."""
+    versions = {}
+    for name, version, _ in locked():
+        versions.setdefault(name, set()).add(version)
     return versions
 
 
-def test_every_package_is_pinned():
-    # Anything looser, or a build of its own index, brings gigabytes of CUDA or nothing at all.
-    assert pinned()["torch"] == {"2.13.0"}
+def test_every_package_has_hashes():
+    assert_none([name for name, _, hashes in locked() if not hashes], "run `make lock`")
+
+
+def test_the_lock_names_no_host():
+    assert not re.findall(r"://|--\w*index|--find-links", (ROOT / "requirements.txt").read_text())
+
+
+def declared():
+    """Return {package: requirements} of all that pyproject.toml names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {}
+    for extra in [project["dependencies"], *project["optional-dependencies"].values()]:
+        for requirement in map(Requirement, extra):
+            needed.setdefault(requirement.name, []).append(requirement)
+    return needed
+
+
+def test_torch_is_pinned_but_not_locked():
+    # Its version is several files, for CPU or CUDA, with other hashes. Anything looser than one
+    # version, or a build of its own index, brings gigabytes of CUDA or nothing at all.
+    assert [str(requirement) for requirement in declared()["torch"]] == ["torch==2.13.0"]
+    assert "torch" not in pinned()
 
 
 def test_the_pins_are_those_of_pyproject():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     offences = [
-        requirement
-        for extra in [project["dependencies"], *project["optional-dependencies"].values()]
-        for requirement in extra
-        for needed in [Requirement(requirement)]
-        if not any(map(needed.specifier.contains, pinned().get(needed.name, [])))
+        str(requirement)
+        for name, requirements in declared().items()
+        if name != "torch"
+        for requirement in requirements
+        if not any(map(requirement.specifier.contains, pinned().get(name, [])))
     ]
     assert_none(offences, "run `make lock`")
+
+
+# What uses a package that no file imports: a file, and the words in it that do.
+CALLED = {
+    "brotli": ("_ext/premath.py", 'flavor = "woff2"'),
+    "furo": ("_config.yml", "html_theme: furo"),
+    "jupyter-book": ("tools/build.py", "from jupyter_book"),
+    "jupyter-cache": ("_config.yml", "execute_notebooks: cache"),
+    "jupyterlab": ("Makefile", "-m jupyterlab"),
+    "jupyterlab-myst": ("tests/site/test_jupyterlab.py", "jupyterlab-myst"),
+    "nbval": ("Makefile", "--nbval"),
+    "pytest-xdist": ("Makefile", "-n 2"),
+    "ruff": ("Makefile", "-m ruff"),
+    "setuptools": ("pyproject.toml", "setuptools.build_meta"),
+    "sphinx-mathjax-offline": ("_ext/premath.py", 'distribution("sphinx-mathjax-offline")'),
+    "uv": ("Makefile", "-m uv"),
+}
+
+
+@pytest.fixture(scope="module")
+def packages_imported(code):
+    """Return {package: a place that imports it} for all that stands outside of this repository."""
+    providers = packages_distributions()
+    ours = {path.stem for folder in (".", "_ext") for path in (ROOT / folder).glob("*")}
+    places = {}
+    trees = [(place, tree) for place, _, _, tree in code]
+    for folder in ("_ext", "attnlib", "benchmarks", "tests", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            trees.append((path.relative_to(ROOT).as_posix(), tree))
+    for place, tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                outside = isinstance(node, ast.ImportFrom) and not node.level
+                names = [node.module] if outside else []
+            for name in {name.partition(".")[0] for name in names}:
+                if name not in ours | sys.stdlib_module_names:
+                    package = providers.get(name, [name])[0]
+                    places.setdefault(canonicalize_name(package), place)
+    return places
+
+
+def test_what_is_imported_is_declared(packages_imported):
+    """A package that another one happens to bring may be gone with its next version."""
+    offences = [
+        f"{package}: {place}"
+        for package, place in packages_imported.items()
+        if package not in declared()
+    ]
+    assert_none(offences, "name it in an extra of pyproject.toml, then run `make lock`")
+
+
+def test_what_is_declared_is_used(packages_imported):
+    used = set(packages_imported)
+    for package, (file, words) in CALLED.items():
+        if words in (ROOT / file).read_text(encoding="utf-8"):
+            used.add(package)
+    assert_none(sorted(set(declared()) - used), "remove it from pyproject.toml or say in CALLED")
+    assert_none(sorted(set(CALLED) - set(declared())), "remove it from CALLED")
+
+
+def test_the_licences_are_listed():
+    """Of the packages of the lock, as installed; the site has a copy (html_extra_path)."""
+    listed = licences.LIST.read_text(encoding="utf-8").splitlines()
+    assert_none(difflib.unified_diff(listed, licences.whole().splitlines(), n=0), "`make licences`")
+
+
+def test_the_packages_agree_with_each_other():
+    done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("No broken requirements found.\n", 0)
 
 
 # Commands and words
@@ -429,3 +540,8 @@ def test_the_readme_names_commands_that_exist():
 
 def test_contributing_names_every_command():
     assert named("CONTRIBUTING.md") == commands()
+
+
+def test_pre_commit_runs_what_make_lint_runs():
+    settings = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert [hook["entry"] for repo in settings["repos"] for hook in repo["hooks"]] == ["make lint"]

