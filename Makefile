@@ -7,10 +7,10 @@ PORT ?= 8000
 NOTEBOOKS ?= chapters/*.ipynb
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser book serve lab test lint refresh train atlas bench lock clean
+.PHONY: help install browser book pdf serve lab test lint refresh train atlas bench lock clean
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
-book serve test refresh train atlas bench: export OMP_NUM_THREADS := 1
+book pdf serve test refresh train atlas bench: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -21,6 +21,9 @@ install: ## set up .venv from requirements.txt
 
 book: install ## build the site into _build/html
 	@$(VENV) -m tools.build
+
+pdf: book browser ## print the built site as one book, _build/attention-by-hand.pdf
+	@$(VENV) -m tools.pdf
 
 serve: book ## build the site and show it at http://localhost:8000 (PORT=8000)
 	@$(VENV) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
