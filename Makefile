@@ -7,10 +7,10 @@ PORT ?= 8000
 NOTEBOOKS ?= chapters/*.ipynb
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser book serve lab test lint refresh train atlas bench lock licences clean
+.PHONY: help install browser book pdf serve lab test lint refresh train atlas bench lock licences clean
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
-book serve test refresh train atlas bench: export OMP_NUM_THREADS := 1
+book pdf serve test refresh train atlas bench: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -21,6 +21,9 @@ install: ## set up .venv from requirements.txt
 
 book: install ## build the site into _build/html
 	@$(VENV) -m tools.build
+
+pdf: book browser ## print the built site as one book, _build/attention-by-hand.pdf
+	@$(VENV) -m tools.pdf
 
 serve: book ## build the site and show it at http://localhost:8000 (PORT=8000)
 	@$(VENV) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
@@ -50,11 +53,13 @@ atlas: install ## measure the parity atlas of chapter 12 again
 bench: book browser ## run the benchmarks
 	@set -e; for script in benchmarks/*.py; do $(VENV) -m "benchmarks.$$(basename "$$script" .py)"; done
 
-lock: install ## pin the packages of pyproject.toml in requirements.txt (UPGRADE=--upgrade)
-	@$(VENV) -m uv pip compile --quiet --universal --python-version 3.11 --all-extras \
-		--generate-hashes --no-emit-package torch \
-		--annotation-style line --custom-compile-command "make lock" $(UPGRADE) \
-		pyproject.toml --output-file requirements.txt
+COMPILE = $(VENV) -m uv pip compile --quiet --universal --python-version 3.11 --all-extras \
+	--annotation-style line --custom-compile-command "make lock" pyproject.toml
+
+lock: install ## pin the packages of pyproject.toml in requirements.txt, with hashes in requirements.lock (UPGRADE=--upgrade)
+	@$(COMPILE) $(UPGRADE) --output-file requirements.txt
+	@$(COMPILE) --constraint requirements.txt --no-emit-package torch --no-annotate \
+		--generate-hashes --output-file requirements.lock
 
 licences: install ## list the licences of what the site is made with in THIRD-PARTY.txt
 	@$(VENV) -m tools.licences

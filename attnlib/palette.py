@@ -42,7 +42,7 @@ def css():
     """The roles as CSS custom properties, `--query` and so on, for every host of a widget.
 
     A page is dark because it says so (the site's switch, JupyterLab, VS Code, Colab), or because
-    the reader's system does and the page says nothing.
+    the reader's system does and the page says nothing. On paper it is always light.
     """
     light_, dark_ = (
         " ".join(f"--{role.replace('_', '-')}: {pair[i]};" for role, pair in ROLES.items())
@@ -54,6 +54,6 @@ def css():
     )
     unsaid = 'body:not([data-theme="light"], [data-jp-theme-light], [class*="vscode-"])'
     return (
-        f"body {{ {light_} }}\n{said} {{ {dark_} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ {unsaid} {{ {dark_} }} }}\n"
+        f"body {{ {light_} }}\n@media screen {{ {said} {{ {dark_} }} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ {unsaid} {{ {dark_} }} }}\n"
     )

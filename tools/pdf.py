@@ -1,0 +1,194 @@
+"""Print the built site as one book, _build/attention-by-hand.pdf: `python -m tools.pdf`.
+
+All pages become one document, which the browser prints under the print part of `book.css`. So
+links from page to page stay inside of the book. It is printed twice: only a printed book knows
+the page numbers that its table of contents needs.
+"""
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+from bs4 import BeautifulSoup
+from playwright.sync_api import Error as BrowserError
+from playwright.sync_api import sync_playwright
+from pypdf import PdfReader, PdfWriter
+
+from tools.build import SITE
+from tools.install import SetupError, find_browser, say
+
+BOOK = SITE.parent / "attention-by-hand.pdf"
+LICENCE = "Code: MIT. Text and figures: CC BY 4.0."
+NOTE = "In the online book the instruments move; here each stands as it starts."
+
+FRONT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<style>{heads}</style></head><body class="book" data-theme="light">
+<div class="title-page"><img src="{logo}" alt=""><p class="title">{title}</p>
+<p class="subtitle">{subtitle}</p><p class="author">{author}</p><p class="note">{note}</p>
+<p class="note">{licence}</p></div>
+<nav class="toc-page" id="contents"><h1>Contents</h1></nav></body></html>"""
+# What stands at the foot of the pages of one article.
+HEAD = """article[id="{id}"] {{ page: p{number}; }}
+@page p{number} {{ @bottom-left {{ content: "{title}"; }} }}"""
+
+
+def read(site, name):
+    """Return a page of the site as a tree."""
+    return BeautifulSoup((site / name).read_text(encoding="utf-8"), "html.parser")
+
+
+def pages(index):
+    """Return the pages in the order of the contents, in parts: [(caption, [page])]."""
+    captions = index.select(".sidebar-tree > .caption")
+    return [
+        (caption.get_text(), [link["href"] for link in caption.find_next("ul").select("a[href]")])
+        for caption in captions
+    ]
+
+
+def place(name, fragment=""):
+    """Return the id, in the whole book, of a page or of a place on it."""
+    return f"{name.removesuffix('.html')}:{fragment}" if fragment else name.removesuffix(".html")
+
+
+def adopt(article, site, name, names):
+    """Make an article part of the book: its ids and links become those of the book."""
+    for element in article.find_all(id=True):
+        element["id"] = place(name, element["id"])
+    article["id"] = place(name)
+    for element in article.find_all(attrs={"clip-path": True}):
+        element["clip-path"] = element["clip-path"].replace("#", f"#{place(name)}:")
+    for link in article.select("a[href]"):
+        page, fragment = urldefrag(urljoin(name, link["href"]))
+        if page in names:
+            link["href"] = "#" + place(page, fragment)
+        elif not urlsplit(page).scheme:
+            link.unwrap()  # nothing of this book, nothing on the web: readable text
+    for image in article.select("img[src]"):
+        image["src"] = urljoin((site / name).as_uri(), image["src"])
+    return article
+
+
+def join(site):
+    """Return the whole site as one document, without scripts and without page numbers."""
+    index = read(site, "index.html")
+    parts = [("", ["index.html"]), *pages(index)]
+    names = [name for _, listed in parts for name in listed]
+    trees = {name: read(site, name) for name in names}
+    titles = {name: heading(tree) for name, tree in trees.items()}
+    heads = (
+        HEAD.format(id=place(name), number=number, title=title.replace('"', r"\""))
+        for number, (name, title) in enumerate(titles.items())
+    )
+    book = BeautifulSoup(
+        FRONT.format(
+            title=titles["index.html"],
+            subtitle=index.article.p.get_text(),
+            author=author(index),
+            logo=(site / "_static" / "logo.svg").as_uri(),
+            note=NOTE,
+            licence=LICENCE,
+            heads=" ".join(heads),
+        ),
+        "html.parser",
+    )
+    styles = dict.fromkeys(
+        urljoin((site / name).as_uri(), link["href"])
+        for name, tree in trees.items()
+        for link in tree.select("link[rel=stylesheet]")
+    )
+    for style in styles:
+        book.head.append(book.new_tag("link", rel="stylesheet", href=style))
+    book.head.append(index.head.style)
+    for caption, listed in parts:
+        if caption:
+            book.nav.append(book.new_tag("p", string=caption))
+        contents = book.new_tag("ul")
+        for name in listed:
+            link = book.new_tag("a", href="#" + place(name))
+            link.append(book.new_tag("span", string=titles[name]))
+            # As wide as the number will be, so that nothing moves when it comes.
+            link.append(book.new_tag("span", string="000", attrs={"data-page": place(name)}))
+            item = book.new_tag("li")
+            item.append(link)
+            contents.append(item)
+            book.body.append(adopt(trees[name].article, site, name, names))
+        book.nav.append(contents)
+    return book
+
+
+def heading(tree):
+    """Return the title of a page, as its article has it."""
+    title = BeautifulSoup(str(tree.article.h1), "html.parser")
+    for extra in title.select(".headerlink, mjx-assistive-mml"):
+        extra.decompose()
+    return title.get_text().strip()
+
+
+def author(index):
+    """Return whose work the site is, as each page says it."""
+    return re.search(r"©\s*(.+?)\.", index.select_one(".colophon").get_text())[1]
+
+
+def print_book(book, browser, folder):
+    """Print the book twice, the second time with page numbers; return a PdfReader."""
+    source, target = folder / "book.html", folder / "book.pdf"
+    source.write_text(str(book), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(source.as_uri())
+    for time in ("first", "second"):
+        say(f"Printing the book for the {time} time ...")
+        page.pdf(
+            path=target, prefer_css_page_size=True, print_background=True, outline=True, tagged=True
+        )
+        printed = PdfReader(target)
+        numbers = {
+            name.removeprefix("/"): printed.get_destination_page_number(place) + 1
+            for name, place in printed.named_destinations.items()
+        }
+        page.evaluate(
+            """numbers => document.querySelectorAll("[data-page]").forEach(
+                entry => { entry.textContent = numbers[entry.dataset.page]; })""",
+            numbers,
+        )
+    page.close()
+    return printed
+
+
+def make(site, target):
+    """Write the book of `site` to `target`, all of it or nothing; return its number of pages."""
+    path = find_browser()
+    if not path:
+        raise SetupError("no Chromium, Chrome or Edge is here: run `make browser` or set CHROMIUM")
+    say("Joining the pages ...")
+    book = join(site)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--disable-gpu"])
+        printed = print_book(book, browser, Path(folder))
+        browser.close()
+        writer = PdfWriter(clone_from=printed)
+        writer.add_metadata({"/Author": book.select_one(".author").get_text()})
+        whole = Path(folder, "whole.pdf")
+        writer.write(whole)
+        whole.replace(target)
+    return len(printed.pages)
+
+
+def main():
+    """Make the book and say where it is; return what to exit with."""
+    if not (SITE / "index.html").exists():
+        return "The book was not printed: there is no built site; run `make book` first."
+    try:
+        count = make(SITE, BOOK)
+    except (SetupError, BrowserError, OSError) as error:
+        return f"The book was not printed: {str(error).splitlines()[0]}."
+    except KeyboardInterrupt:
+        return "\nPrinting was stopped; run the same command again."
+    say(f"{count} pages, {BOOK.stat().st_size / 1e6:.1f} MB: {BOOK.as_uri()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
