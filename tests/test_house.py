@@ -391,7 +391,9 @@ def pinned(name="requirements.txt"):
 
 def test_every_package_but_torch_has_hashes():
     # Torch's one version is several files, for CPU or CUDA, with other hashes.
-    assert_none([name for name, _, hashes in listed("requirements.lock") if not hashes], "make lock")
+    assert_none(
+        [name for name, _, hashes in listed("requirements.lock") if not hashes], "make lock"
+    )
     assert pinned("requirements.lock") | {"torch": {"2.13.0"}} == pinned()
 
 
