@@ -113,6 +113,15 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     assert_one_clear_line(run(root), "could not make .venv")
 
 
+def test_a_venv_of_another_checkout_is_not_cleared(tmp_path):
+    root, other = checkout(tmp_path), tmp_path / "other"
+    other.mkdir()
+    (other / "ready").write_text("of another\nplace", encoding="utf-8")
+    (root / ".venv").symlink_to(other)
+    assert_one_clear_line(run(root), f".venv is a link to {other}", "remove the link")
+    assert (other / "ready").read_text() == "of another\nplace"
+
+
 @pytest.fixture
 def steps(tmp_path, monkeypatch):
     """Return the list of what install() does in a checkout of its own, nothing of it for real."""
