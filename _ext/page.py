@@ -256,7 +256,9 @@ def start_clean(app, config):
             shutil.rmtree(cache)
         cache.mkdir(parents=True)
         stamp.write_text(library)
+    app.config.html_context["lite"] = Path(app.outdir, "lite").exists()
     mark, makers = build / "ended-well", library + digest_of(Path(__file__).parent)
+    makers += " with JupyterLite" if app.config.html_context["lite"] else ""
     if not (mark.is_file() and mark.read_text() == makers):
         Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
     mark.unlink(missing_ok=True)

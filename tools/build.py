@@ -13,6 +13,7 @@ from importlib import metadata
 from tools.install import REQUIREMENTS, ROOT, alone, say
 
 SITE = ROOT / "_build" / "html"
+LITE = SITE / "lite"  # made by tools/lite.py, which the pages then link to
 STAMP = ROOT / "_build" / "built-from"
 
 # All that a page is made from. Contents decide, not timestamps: a checkout changes those.
@@ -47,10 +48,10 @@ def missing():
 
 
 def fingerprint():
-    """Return a digest of the sources, names and contents, and of whether the model is there."""
+    """Return a digest of the sources, of whether the model is there, and JupyterLite."""
     from attnlib import pretrained  # needs packages that `missing` looks for first
 
-    digest = hashlib.sha256(str(pretrained.is_here()).encode())
+    digest = hashlib.sha256(f"{pretrained.is_here()} {LITE.exists()}".encode())
     found = sorted(path for pattern in SOURCES for path in ROOT.glob(pattern))
     for top in found:
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
