@@ -31,7 +31,12 @@ def start(command, root):
     return subprocess.Popen(
         command,
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", "NO_COLOR": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(root),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",  # a line is read when it is said, not when the build is over
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
