@@ -7,10 +7,10 @@ PORT ?= 8000
 NOTEBOOKS ?= chapters/*.ipynb
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser book pdf serve lab test lint refresh train atlas bench lock licences clean
+.PHONY: help install browser book pdf lite serve lab test faults lint refresh train atlas bench lock licences clean
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
-book pdf serve test refresh train atlas bench: export OMP_NUM_THREADS := 1
+book pdf lite serve test faults refresh train atlas bench: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,9 @@ book: install ## build the site into _build/html
 pdf: book browser ## print the built site as one book, _build/attention-by-hand.pdf
 	@$(VENV) -m tools.pdf
 
+lite: book ## add JupyterLite to the site, to run chapters in the browser (PYODIDE=folder or address)
+	@$(VENV) -m tools.lite
+
 serve: book ## build the site and show it at http://localhost:8000 (PORT=8000)
 	@$(VENV) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
@@ -36,6 +39,9 @@ browser: install ## find or install the browser that the tests drive
 
 test: book browser ## build the site and run every test
 	@$(VENV) -m pytest --nbval --nbval-current-env --doctest-modules -n 2 --dist loadfile
+
+faults: book ## plant faults in a copy of the checkout and say what happened (Linux, as root)
+	@$(VENV) -m tools.faults
 
 lint: install ## check the Python files with ruff
 	@$(VENV) -m ruff check

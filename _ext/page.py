@@ -29,7 +29,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from attnlib import palette
+from attnlib import palette, pretrained
 
 logger = logging.getLogger(__name__)
 
@@ -236,8 +236,8 @@ def visit_citation(self, node):
 def start_clean(app, config):
     """Before anything is loaded: discard what an earlier build left and cannot vouch for.
 
-    Outputs in the notebooks' cache were computed by the `attnlib` of their day: when it has
-    changed, they go. The cache carries a digest of that `attnlib` inside of it.
+    Outputs in the notebooks' cache were computed by the `attnlib` of their day, with the model of
+    chapter 13 or without: when that has changed, they go. The cache carries a mark of both.
 
     Pages are complete only if the build that wrote them ended well. Such a build leaves a mark,
     and the next one takes it away. Without the mark all pages are read and written again; so
@@ -245,16 +245,20 @@ def start_clean(app, config):
     """
     build = Path(app.outdir).parent
     cache, library = build / ".jupyter_cache", digest_of(Path(palette.__file__).parent)
+    library += " with the model" if pretrained.is_here() else " without the model"
     stamp = cache / "attnlib.digest"
     if not (stamp.is_file() and stamp.read_text() == library and is_sound(cache)):
         if cache.exists():
             logger.info(
-                "the stored outputs are discarded: attnlib has changed, or they are damaged"
+                "the stored outputs are discarded: attnlib or the model has changed, "
+                "or they are damaged"
             )
             shutil.rmtree(cache)
         cache.mkdir(parents=True)
         stamp.write_text(library)
+    app.config.html_context["lite"] = Path(app.outdir, "lite").exists()
     mark, makers = build / "ended-well", library + digest_of(Path(__file__).parent)
+    makers += " with JupyterLite" if app.config.html_context["lite"] else ""
     if not (mark.is_file() and mark.read_text() == makers):
         Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)
     mark.unlink(missing_ok=True)

@@ -106,6 +106,14 @@ def load_minilm(path=None, *, download=False):
     return MiniLM(load(files["model.safetensors"]), tokenizer)
 
 
+def is_here():
+    """Tell whether `load_minilm` finds the files without the network; it may still refuse them."""
+    try:
+        return all(_find(name, None, download=False).is_file() for name in SHA256)
+    except MissingModelError:
+        return False
+
+
 def load_recording():
     """Return what all-MiniLM-L6-v2 answered in chapter 13, for machines without the model.
 

@@ -1,9 +1,11 @@
 """tools/build.py: when jupyter-book is called, and when the site counts as built."""
 
 import subprocess
+import sys
 
 import pytest
 
+from attnlib import pretrained
 from tools import build
 
 
@@ -87,3 +89,45 @@ def test_a_failed_build_does_not_count(book):
     source.write_text("one", encoding="utf-8")
     book.code = 0
     assert book.builds()
+
+
+def test_a_model_that_arrives_is_a_change(book, monkeypatch):
+    monkeypatch.setattr(pretrained, "is_here", lambda: False)
+    assert book.builds()
+    assert not book.builds()
+    monkeypatch.setattr(pretrained, "is_here", lambda: True)
+    assert book.builds()
+
+
+def test_packages_that_are_missing_are_named(monkeypatch, tmp_path):
+    assert build.missing() == []
+    pins = "NumPy==2.4.6  # via here\nno-torch==2\nonly-there==1 ; sys_platform == 'none'\n"
+    (tmp_path / "requirements.txt").write_text(pins, encoding="utf-8")
+    monkeypatch.setattr(build, "REQUIREMENTS", tmp_path / "requirements.txt")
+    assert build.missing() == ["no-torch"]
+    message = build.main()
+    assert message.startswith("The build needs no-torch, which Python does not find. Run: ")
+    assert message.endswith(" -m pip install -r requirements.txt")
+
+
+@pytest.mark.parametrize("error", ["[Errno 28] No space left on device", "[Errno 30] Read-only"])
+def test_a_disk_that_takes_nothing_is_one_line(book, monkeypatch, error):
+    def refuse():
+        raise OSError(error)
+
+    monkeypatch.setattr(build, "build", refuse)
+    assert build.main() == f"The build stopped: {error}."
+
+
+def test_what_stopped_jupyter_book_is_one_line(tmp_path):
+    cli = tmp_path / "jupyter_book" / "cli"
+    cli.mkdir(parents=True)
+    for folder in (cli.parent, cli):
+        (folder / "__init__.py").touch()
+    (cli / "main.py").write_text(
+        "def main():\n    raise RuntimeError('box\\nof lines') from OSError(28, 'No space left')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", build.JUPYTER_BOOK], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, "Stopped: [Errno 28] No space left\n")

@@ -266,6 +266,13 @@ def test_after_a_change_of_attnlib_everything_goes(app, monkeypatch):
     assert not app.outputs.exists() and not app.environment.exists()
 
 
+def test_after_the_model_has_come_everything_goes(app, monkeypatch):
+    here = page.pretrained.is_here()
+    monkeypatch.setattr(page.pretrained, "is_here", lambda: not here)
+    page.start_clean(app, None)
+    assert not app.outputs.exists() and not app.environment.exists()
+
+
 def test_after_a_killed_build_pages_are_written_again_and_outputs_stay(app):
     page.start_clean(app, None)  # and no end
     page.start_clean(app, None)

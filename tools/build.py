@@ -5,12 +5,15 @@ builds at once take turns, and a build that has nothing to do ends at once.
 """
 
 import hashlib
+import re
 import subprocess
 import sys
+from importlib import metadata
 
-from tools.install import ROOT, alone, say
+from tools.install import REQUIREMENTS, ROOT, alone, say
 
 SITE = ROOT / "_build" / "html"
+LITE = SITE / "lite"  # made by tools/lite.py, which the pages then link to
 STAMP = ROOT / "_build" / "built-from"
 
 # All that a page is made from. Contents decide, not timestamps: a checkout changes those.
@@ -19,7 +22,8 @@ SOURCES += ["chapters", "attnlib", "_ext", "benchmarks"]
 # They come and go as the notebooks and the tests are used.
 IGNORED = {"__pycache__", ".ipynb_checkpoints"}
 
-# Called by its own command, jupyter-book writes colour codes even into a file.
+# Called by its own command, jupyter-book writes colour codes even into a file. Where Sphinx has
+# said what stopped it, such as a full disk, jupyter-book adds two pages of its own calls to it.
 JUPYTER_BOOK = """
 from jupyter_book.cli.main import main
 from sphinx.util.console import color_terminal, nocolor
@@ -28,12 +32,26 @@ try:
     main()
 except KeyboardInterrupt:
     raise SystemExit(1) from None
+except RuntimeError as error:
+    raise SystemExit(f"Stopped: {error.__cause__ or error}") from None
 """
 
 
+def missing():
+    """Return the packages of requirements.txt that are not installed, but for those of a platform.
+
+    Without this check the first cell that imports one would fail, and only when it next runs.
+    """
+    pins = re.findall(r"^([\w.-]+)==[^;#\n]*(?:#|$)", REQUIREMENTS.read_text("utf-8").lower(), re.M)
+    installed = {re.sub(r"[-_.]+", "-", each.name).lower() for each in metadata.distributions()}
+    return [name for name in pins if name not in installed]
+
+
 def fingerprint():
-    """Return a digest of the names and contents of the sources."""
-    digest = hashlib.sha256()
+    """Return a digest of the sources, of whether the model is there, and JupyterLite."""
+    from attnlib import pretrained  # needs packages that `missing` looks for first
+
+    digest = hashlib.sha256(f"{pretrained.is_here()} {LITE.exists()}".encode())
     found = sorted(path for pattern in SOURCES for path in ROOT.glob(pattern))
     for top in found:
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
@@ -60,9 +78,17 @@ def build():
 
 def main():
     """Build, one build at a time, and say where to open the site; return what to exit with."""
+    if lacking := missing():
+        more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+        return (
+            f"The build needs {', '.join(lacking[:3])}{more}, which Python does not find. "
+            f"Run: {sys.executable} -m pip install -r requirements.txt"
+        )
     try:
         with alone(__file__):
             code = build()
+    except OSError as error:
+        return f"The build stopped: {error}."
     except KeyboardInterrupt:
         return "\nThe build was stopped; run the same command again."
     if code:

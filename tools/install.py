@@ -185,8 +185,11 @@ def make_venv(python, version):
                 f"install {package}, or name another Python: PYTHON=/path/to/python3 make install"
             )
         apt_install(package)
-    if VENV.is_symlink():  # another checkout's, which --clear would empty
-        VENV.unlink()
+    if VENV.is_symlink():
+        raise SetupError(
+            f".venv is a link to {os.readlink(str(VENV))}, made for another folder: "
+            "remove the link, and this folder gets its own"
+        )
     if STAMP.exists():
         STAMP.write_text(UNFINISHED, encoding="utf-8")
     done = subprocess.run(

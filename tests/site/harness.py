@@ -24,6 +24,11 @@ color: var(--ink); }} .widget-slot {{ position: relative; }}</style></head>
 SLOT = """<div class="widget-slot" data-module="{name}">
 <div class="widget-picture">{picture}</div></div>"""
 FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# A browser that lets a page keep nothing, or no more.
+BLOCKED = """Object.defineProperty(self, "localStorage", {
+  get() { throw new DOMException("denied", "SecurityError"); } })"""
+FULL = """Storage.prototype.setItem = () => {
+  throw new DOMException("full", "QuotaExceededError"); }"""
 SHIFTS = """self.shifts = []; new PerformanceObserver(list => list.getEntries().forEach(
   entry => shifts.push(entry.value))).observe({type: "layout-shift", buffered: true});"""
 AXE = {

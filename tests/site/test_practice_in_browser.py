@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from attnlib.widgets import Predict, Progress, Quiz
 from tests.site.harness import (
+    BLOCKED,
     FRAMES,
+    FULL,
     SHIFTS,
     axe,
     browser_test,
@@ -305,12 +307,6 @@ def test_junk_in_the_store_is_no_progress(live, junk):
     live.wait_for_selector("html[data-widgets=ready]")
     assert check(live, ["16.9"], at=1) == "✓ Right."
     assert kept(live) == ["power/1"]
-
-
-BLOCKED = """Object.defineProperty(self, "localStorage", {
-  get() { throw new DOMException("denied", "SecurityError"); } })"""
-FULL = """Storage.prototype.setItem = () => {
-  throw new DOMException("full", "QuotaExceededError"); }"""
 
 
 @pytest.mark.parametrize("trouble", [BLOCKED, FULL], ids=["blocked", "full"])

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.conftest import ROOT, SITE
+from tests.site.harness import BLOCKED, FULL
 
 CHAPTER_2 = "chapters/02-queries-keys-values.html"
 CHAPTER_3 = "chapters/03-chai-piyo-by-hand.html"
@@ -53,6 +54,29 @@ def test_theme_follows_the_system_and_the_switch(browser, address):
     page.reload()
     assert page.evaluate(ground) == "rgb(255, 255, 255)"  # the choice is kept
     context.close()
+
+
+@pytest.mark.parametrize("trouble", [BLOCKED, FULL], ids=["blocked", "full"])
+def test_without_storage_theme_search_and_predictions_go_on(browser, site, trouble):
+    page = browser.new_page(color_scheme="light")
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.add_init_script(trouble)
+    page.goto(f"{site}/search.html?q=piyo")
+    page.locator("#search-results a", has_text="Chai piyo").first.click()
+    page.wait_for_selector("html[data-widgets=ready]")
+    assert CHAPTER_3 in page.url
+    seen = []
+    for _ in range(3):
+        page.get_by_role("button", name="Toggle Light / Dark").locator("visible=true").click()
+        seen.append(page.evaluate("document.body.dataset.theme"))
+    assert seen == ["dark", "light", "auto"]
+    prediction = page.locator(".widget-slot[data-module=Predict]").first
+    prediction.locator("input").first.fill("1")
+    prediction.get_by_role("button", name="Check").click()
+    prediction.locator("[data-part=verdict]", has_text="Not yet").wait_for()
+    assert errors == []
+    page.close()
 
 
 def test_phone_menu_by_keyboard(page, address):

@@ -1,0 +1,198 @@
+"""Plant faults and see what a reader would: `python -m tools.faults`.
+
+Works in a copy of the checkout, in a folder with a space and letters of two alphabets, so that
+each build below is one from an odd path too. Prints a table of what was planted, the last line
+that the command said, and whether the next build is whole. Needs Linux: a
+disk that is full or read-only is a mount that only the one command sees.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+from tools.install import ROOT, say
+
+CHAPTER = "chapters/03-chai-piyo-by-hand.ipynb"
+BUILD = [sys.executable, "-m", "tools.build"]
+FULL = "mount -t tmpfs -o size=1m tmpfs _build/html"
+READ_ONLY = "mount --bind _build _build && mount -o remount,ro,bind _build"
+READS_FILES = ["11-*", "12-*", "13-*"]  # chapters with stored weights, a table, a recording
+
+
+def start(command, root):
+    """Start a command in the copy, in a group of its own; its output goes to one pipe."""
+    return subprocess.Popen(
+        command,
+        cwd=root,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(root),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",  # a line is read when it is said, not when the build is over
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def said(process):
+    """Wait for a command; return its exit code, the line that says most, and any traceback."""
+    lines = process.communicate()[0].strip().splitlines()
+    telling = [line for line in lines if line.startswith("Stopped: ")]  # by jupyter-book
+    fell = "Traceback (most recent call last)" in "\n".join(lines)
+    return process.returncode, (telling or lines)[-1], fell
+
+
+def change_a_cell(root, text):
+    """Make a chapter one that has to run again; the output stays."""
+    notebook = nbformat.read(root / CHAPTER, as_version=4)
+    cell = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    cell.source = cell.source.partition("\n# fault")[0] + f"\n# fault {text}"
+    nbformat.write(notebook, root / CHAPTER)
+
+
+def change_a_page(root, text):
+    """Give the build something to write."""
+    with (root / "notation.md").open("a", encoding="utf-8") as page:
+        page.write(f"\nOne line more: {text}.\n")
+
+
+def killed(root, at):
+    """Start a build and kill it, with all it has started, when it says `at`."""
+    build = start(BUILD, root)
+    for line in build.stdout:
+        if at in line:
+            os.killpg(build.pid, signal.SIGKILL)
+    return f"killed at: {at}", build.wait() == -signal.SIGKILL
+
+
+def killed_while_running(root):
+    """A chapter is being executed."""
+    change_a_cell(root, "killed")
+    return killed(root, "Executing notebook")
+
+
+def killed_while_writing(root):
+    """Some pages are written, others not."""
+    change_a_cell(root, "written")
+    return killed(root, "writing output... [ 2")
+
+
+def one_clear_line(process):
+    """Return the last line, and whether a command failed with a line and without a traceback."""
+    code, line, fell = said(process)
+    return line, code != 0 and not fell
+
+
+def in_a_mount(root, mount):
+    """Build where one folder is mounted otherwise, for this build alone."""
+    script = f'{mount}; "$0" -m tools.build'
+    return one_clear_line(start(["unshare", "-m", "sh", "-c", script, BUILD[0]], root))
+
+
+def full(root):
+    """The folder of the site has room for 1 MB."""
+    change_a_page(root, "full")
+    return in_a_mount(root, FULL)
+
+
+def read_only(root):
+    """Nothing in _build can be written."""
+    change_a_page(root, "read-only")
+    return in_a_mount(root, READ_ONLY)
+
+
+def damaged_outputs(root):
+    """An executed notebook in the cache is cut off."""
+    stored = next((root / "_build/.jupyter_cache/executed").rglob("base.ipynb"))
+    stored.write_bytes(stored.read_bytes()[:1000])
+    change_a_page(root, "damaged")
+    code, line, fell = said(start(BUILD, root))
+    return line, code == 0 and not fell
+
+
+def two_at_once(root):
+    """Two builds start together."""
+    change_a_page(root, "two")
+    answers = [said(build) for build in [start(BUILD, root), start(BUILD, root)]]
+    return answers[1][1], all(code == 0 and not fell for code, _, fell in answers)
+
+
+def without_packages(root):
+    """A Python without torch and the other packages."""
+    bare = [sys.executable, "-S", "-m", "tools.build"]
+    return one_clear_line(start(bare, root))
+
+
+def elsewhere(root):
+    """The chapters that read files run from another working directory."""
+    with tempfile.TemporaryDirectory() as other:
+        for pattern in READS_FILES:
+            for path in (root / "chapters").glob(f"{pattern}.ipynb"):
+                notebook = nbformat.read(path, as_version=4)
+                NotebookClient(notebook, resources={"metadata": {"path": other}}).execute()
+        left = os.listdir(other)
+    return f"ran, and left {left or 'nothing'} there", not left
+
+
+FAULTS = [
+    killed_while_running,
+    killed_while_writing,
+    two_at_once,
+    full,
+    read_only,
+    without_packages,
+    elsewhere,
+    damaged_outputs,
+]
+
+
+def again(root):
+    """Tell whether the next build ends well, and the one after it has nothing to do."""
+    code, _, fell = said(start(BUILD, root))
+    build = start(BUILD, root)
+    nothing = "Nothing has changed" in build.communicate()[0]
+    return code == 0 and not fell and nothing
+
+
+def copy_of_checkout(folder):
+    """Copy what git knows, and what was built, into an odd folder."""
+    root = Path(folder, "ein Ort für 注意")
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    for name in filter(None, names.stdout.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, root / name)
+    shutil.copytree(ROOT / "_build", root / "_build")
+    return root
+
+
+def main():
+    """Plant each fault, print what happened, and return 1 if something was left broken."""
+    broken = 0
+    with tempfile.TemporaryDirectory() as folder:
+        root = copy_of_checkout(folder)
+        if not again(root):
+            return "The copy does not build without a fault: run `make book` first."
+        say("| planted | what was said | as it should | the next build |\n|---|---|---|---|")
+        for fault in FAULTS:
+            line, good = fault(root)
+            whole = again(root)
+            broken += not (good and whole)
+            line = line.replace(str(root), "checkout").replace(folder, "")
+            verdicts = [("yes" if good else "NO"), ("whole" if whole else "BROKEN")]
+            say(f"| {fault.__doc__} | {line} | {' | '.join(verdicts)} |")
+    return int(bool(broken))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
