@@ -14,7 +14,7 @@ SITE = ROOT / "_build" / "html"
 STAMP = ROOT / "_build" / "built-from"
 
 # All that a page is made from. Contents decide, not timestamps: a checkout changes those.
-SOURCES = ["*.md", "*.bib", "*.yml", "requirements.txt"]
+SOURCES = ["*.md", "*.bib", "*.yml", "requirements.txt", "pyproject.toml", "LICENSE"]
 SOURCES += ["chapters", "attnlib", "_ext", "benchmarks"]
 # They come and go as the notebooks and the tests are used.
 IGNORED = {"__pycache__", ".ipynb_checkpoints"}
