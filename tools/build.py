@@ -17,7 +17,8 @@ LITE = SITE / "lite"  # made by tools/lite.py, which the pages then link to
 STAMP = ROOT / "_build" / "built-from"
 
 # All that a page is made from. Contents decide, not timestamps: a checkout changes those.
-SOURCES = ["*.md", "*.bib", "*.yml", "requirements.txt", "THIRD-PARTY.txt"]
+SOURCES = ["*.md", "*.bib", "*.yml", "requirements.txt", "pyproject.toml"]
+SOURCES += ["LICENSE", "THIRD-PARTY.txt"]
 SOURCES += ["chapters", "attnlib", "_ext", "benchmarks"]
 # They come and go as the notebooks and the tests are used.
 IGNORED = {"__pycache__", ".ipynb_checkpoints"}

@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 import nbformat
@@ -128,7 +129,8 @@ def test_every_link_leads_somewhere(name):
     for element in soup(name).select("[href], [src], [srcset], [action], [data], [poster]"):
         for key in {"href", "src", "srcset", "action", "data", "poster"} & set(element.attrs):
             link = element[key]
-            if re.match(r"https://|mailto:", link) and element.name == "a":
+            outside = element.name == "a" or element.get("rel") == ["canonical"]
+            if re.match(r"https://|mailto:", link) and outside:
                 continue
             if link.startswith("data:image/"):
                 continue
@@ -356,6 +358,31 @@ def test_icon_is_a_picture(page, site, scheme):
         }"""
     )
     assert width > 0
+
+
+@both_schemes
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_chapter_can_be_downloaded(browser, site, scheme, width):
+    page = browser.new_page(viewport={"width": width, "height": 740})
+    page.goto(address(scheme, CHAPTER_3, site))
+    link = page.get_by_role("link", name="Download this chapter")
+    box = link.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    assert box["y"] + box["height"] <= 120  # seen without a scroll
+    assert min(box["width"], box["height"]) >= 24
+    file = SITE / target(CHAPTER_3, link.get_attribute("href"))[0]
+    if scheme == "http" or file.suffix == ".zip":  # from disk a notebook would be shown as text
+        with page.expect_download() as download:
+            link.click()
+        assert download.value.suggested_filename == file.name
+        assert Path(download.value.path()).read_bytes() == file.read_bytes()
+    page.close()
+
+
+@every_page
+def test_only_chapters_are_offered(name):
+    links = [link["aria-label"] for link in soup(name).select(".chapter-link")]
+    assert links[:1] == ["Download this chapter as a notebook"] * (name in NOTEBOOKS)
 
 
 @pytest.mark.parametrize(
