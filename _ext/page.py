@@ -136,6 +136,14 @@ def summary(doctree):
     return ""
 
 
+def hush(app, exception):
+    """Furo's script says in the console to which theme the reader changed; ours says nothing."""
+    script = Path(app.outdir, "_static", "scripts", "furo.js")
+    if script.is_file():
+        text = script.read_text(encoding="utf-8")
+        script.write_text(re.sub(r"console\.log\(`[^`]*`\)", "0", text), encoding="utf-8")
+
+
 # --- what opens and closes ----------------------------------------------------------------------
 
 
@@ -304,6 +312,7 @@ def setup(app):
     # The theme now rather than when the builder starts, so that its settings are known.
     app.setup_extension("furo")
     app.connect("config-inited", start_clean)
+    app.connect("build-finished", hush)
     app.connect("build-finished", end_well, priority=999)
 
     app.add_css_file("palette.css", priority=100)

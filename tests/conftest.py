@@ -4,6 +4,8 @@ And the table at the end of a run that says how far attnlib and PyTorch are apar
 """
 
 import functools
+import gzip
+import io
 import sys
 import threading
 import time
@@ -59,6 +61,25 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
+class Zipped(_Quiet):
+    """Text comes compressed, and connections stay open, as from any static host."""
+
+    protocol_version = "HTTP/1.1"
+
+    def send_head(self):
+        """Answer with the compressed text, or as usual with what is no text."""
+        path = Path(self.translate_path(self.path))
+        if path.suffix not in {".html", ".css", ".js", ".svg"} or not path.is_file():
+            return super().send_head()
+        body = gzip.compress(path.read_bytes(), compresslevel=6)
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(path.name))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        return io.BytesIO(body)
+
+
 class Slow(_Quiet):
     """Pages come as over a poor connection, and are drawn as far as they are there."""
 
@@ -82,7 +103,7 @@ def serve(folder, handler=_Quiet):
 def site():
     """The address of the built site."""
     assert (SITE / "index.html").exists(), "no built site: run `make book` first"
-    with serve(SITE) as address:
+    with serve(SITE, Zipped) as address:
         yield address
 
 

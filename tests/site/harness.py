@@ -171,11 +171,12 @@ def themes(page):
         yield theme
 
 
-def axe(page):
-    """What axe finds wrong with the page as it is, as (rule, element)."""
+def axe(page, parts=("html",)):
+    """What axe finds wrong with these parts of the page as it is, as (rule, element)."""
     if not page.evaluate("'axe' in self"):
         page.evaluate(AXE_SCRIPT)
-    rules = page.evaluate("options => axe.run(document, options)", AXE)["violations"]
+    run = "([include, options]) => axe.run({include}, options)"
+    rules = page.evaluate(run, [list(parts), AXE])["violations"]
     return [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
 
 

@@ -43,6 +43,8 @@ def test_hostile_search_is_text(page, address):
 def test_theme_follows_the_system_and_the_switch(browser, address):
     context = browser.new_context(color_scheme="dark")
     page = context.new_page()
+    noise = []
+    page.on("console", lambda message: noise.append(message.text))
     page.goto(address(CHAPTER_3))
     ground = "getComputedStyle(document.body).backgroundColor"
     assert page.evaluate(ground) == "rgb(19, 20, 22)"
@@ -53,6 +55,7 @@ def test_theme_follows_the_system_and_the_switch(browser, address):
     assert page.evaluate(ground) == "rgb(255, 255, 255)"
     page.reload()
     assert page.evaluate(ground) == "rgb(255, 255, 255)"  # the choice is kept
+    assert noise == []
     context.close()
 
 

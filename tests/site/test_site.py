@@ -1,17 +1,16 @@
 """The built site as a reader meets it: every page, over http and from disk, in a real browser."""
 
 import functools
-import json
 import re
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 import nbformat
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from bs4 import BeautifulSoup
 
 from tests.conftest import ROOT, SITE, Slow, serve
+from tests.site.harness import axe
 
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 PAGES = [name for name in PAGES if not name.startswith("lite/")]  # JupyterLite's own, if there
@@ -254,44 +253,70 @@ def test_code_of_widgets_is_small(name):
 # --------------------------------------------------------------------- loaded, scrolled and used
 
 
-@pytest.fixture(
-    scope="module",
-    params=[(name, scheme, width) for name in PAGES for scheme in SCHEMES for width in WIDTHS],
-    ids=lambda visit: "-".join(map(str, visit)),
-)
-def visit(request, browser, site):
-    """What a reader's visit leaves behind: a page loaded, scrolled to its end, its widgets used."""
-    name, scheme, width = request.param
-    page = browser.new_page(viewport={"width": width, "height": 800})
-    seen = {"noise": [], "requests": [], "overhang": []}
+def visit_page(browser, site, name, scheme, width):
+    """Load a page, over http or at night from disk, scroll to its end, and use its widgets.
+
+    Returns what that leaves behind.
+    """
+    by_day = scheme == "http"
+    theme = "light" if by_day else "dark"
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=theme)
+    seen = {"noise": [], "requests": [], "overhang": [], "bytes": 0}
+
+    def count(transfer):
+        seen["bytes"] += transfer["encodedDataLength"]
+
     page.on("console", lambda message: seen["noise"].append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: seen["noise"].append(f"error: {error}"))
     page.on("request", lambda request: seen["requests"].append(request.url))
+    network = page.context.new_cdp_session(page)
+    network.on("Network.loadingFinished", count)
+    network.send("Network.enable")
     page.add_init_script(WATCH)
     page.goto(address(scheme, name, site))
     awake(page)
     seen["overhang"].append(page.evaluate(OVERHANG))
     page.evaluate(SCROLL)
-    if scheme == "http":  # another scheme does not make a widget jump
+    if by_day:  # it is enough to see once whether a widget jumps
         page.evaluate(USE_WIDGETS)
     page.evaluate(FRAME)
     seen |= page.evaluate("seen")
     # A reader who opens what is folded wants the page to move, but not sideways.
     page.evaluate(OPEN_ALL)
     seen["overhang"].append(page.evaluate(OVERHANG))
-    seen["widgets"] = page.locator(".widget-slot").all_inner_texts()
+    seen["widgets"] = page.locator(".widget-slot").all_text_contents()
     page.close()
     return seen
 
 
+def left(requests, *own):
+    """The requests that left the site, which has these addresses."""
+    return [url for url in requests if not url.startswith((*own, "data:", "blob:"))]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(name, scheme, width) for name in PAGES for scheme in SCHEMES for width in WIDTHS],
+    ids=lambda visit: "-".join(map(str, visit)),
+)
+def visit(request, browser, site):
+    """What a reader's visit leaves behind."""
+    return visit_page(browser, site, *request.param)
+
+
 def test_nothing_is_asked_of_others(visit, site):
-    own = (f"{site}/", f"{SITE.as_uri()}/", "data:", "blob:")
-    assert [url for url in visit["requests"] if not url.startswith(own)] == []
+    assert left(visit["requests"], f"{site}/", f"{SITE.as_uri()}/") == []
     assert visit["violations"] == []
 
 
 def test_console_is_silent(visit):
     assert visit["noise"] == []
+
+
+def test_first_visit_is_light(visit):
+    """At most 200 KiB over http, where text comes compressed; from disk nothing is sent."""
+    if visit["requests"][0].startswith("http"):
+        assert 0 < visit["bytes"] <= 200 * 1024
 
 
 def test_nothing_jumps(visit):
@@ -408,14 +433,67 @@ def test_drawers_open_and_close_by_tap(browser, site, scheme, name, drawer):
     context.close()
 
 
+# ------------------------------------------------------------------------------ widgets
+
+WITH_WIDGETS = [name for name in PAGES if soup(name).select(".widget-slot")]
+
+
+@pytest.mark.parametrize("name", WITH_WIDGETS)
+def test_pictures_stay_when_modules_fail(browser, site, name):
+    page = browser.new_page()
+    page.route("**/_static/widgets/*.js*", lambda route: route.abort())
+    page.goto(f"{site}/{name}")
+    awake(page)
+    page.evaluate(OPEN_ALL)
+    for slot in page.locator(".widget-slot").all():
+        assert slot.locator(".widget-picture > .abh").is_visible()
+        assert "could not start" in slot.get_by_role("alert").text_content()
+    page.close()
+
+
+# Of radio buttons Tab stops at one, and the arrow keys lead to the others.
+STOPS = """slot => new Set([...slot.querySelectorAll("a[href], button, input, select, [tabindex]")]
+  .filter(stop => stop.tabIndex >= 0 && !stop.disabled)
+  .filter(stop => stop.checkVisibility({visibilityProperty: true}))
+  .map(stop => stop.type === "radio" ? stop.form.elements[stop.name][0] : stop)).size"""
+FOCUS = """() => {
+  const at = document.activeElement, slot = at.closest(".widget-slot");
+  const style = getComputedStyle(at), label = getComputedStyle(at.parentElement);
+  const rings = [style, label].some(one => one.outlineStyle !== "none" || one.boxShadow !== "none");
+  at.stop ??= self.stops = (self.stops ?? 0) + 1;
+  return [[...document.querySelectorAll(".widget-slot")].indexOf(slot), rings, at.stop];
+}"""
+
+
+@pytest.mark.parametrize("name", WITH_WIDGETS)
+def test_tab_stops_at_every_control_and_shows_where(page, site, name):
+    page.goto(f"{site}/{name}")
+    awake(page)
+    page.evaluate(OPEN_ALL)
+    for at, slot in enumerate(page.locator(".widget-slot").all()):
+        slot.scroll_into_view_if_needed()
+        stops = slot.evaluate(STOPS)
+        slot.evaluate(
+            """slot => {
+                const start = document.createElement("span");
+                start.tabIndex = -1;
+                slot.before(start);
+                start.focus();
+            }"""
+        )
+        met = []
+        for _ in range(stops):
+            page.keyboard.press("Tab")
+            met.append(page.evaluate(FOCUS))
+        assert {where for where, *_ in met} <= {at}, met
+        assert len({stop for *_, stop in met}) == stops and all(ring for _, ring, _ in met)
+        page.keyboard.press("Tab")
+        assert page.evaluate(FOCUS)[0] != at, "Tab does not lead out again"
+
+
 # ------------------------------------------------------------------------------- accessibility
 
 
-AXE = {
-    "resultTypes": ["violations"],
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    "rules": {"target-size": {"enabled": True}},
-}
 # What depends on the theme and the width at once. Running text has its colours at any width.
 AROUND = ["header", "aside", "footer", ".content-icon-container", ".cell_output", ".widget-slot"]
 # Thousands of code tokens share a few colours. One of each is enough, and axe is four times faster.
@@ -428,21 +506,13 @@ ONE_TOKEN_OF_A_KIND = """() => {
 }"""
 
 
-def violations(page, parts):
-    """Return what axe finds, one line a node."""
-    run = f"axe.run({json.dumps({'include': parts})}, {json.dumps(AXE)})"
-    found = page.evaluate(run)["violations"]
-    return [f"{rule['id']}: {node['target']}" for rule in found for node in rule["nodes"]]
-
-
-@every_page
-def test_axe_finds_nothing(browser, site, name):
+def axe_findings(browser, url):
+    """What axe finds on a page, in both themes, at both widths and with the menu open."""
     page = browser.new_page(reduced_motion="reduce")
-    page.goto(f"{site}/{name}")
+    page.goto(url)
     awake(page)
     page.evaluate(OPEN_ALL)
     page.evaluate(ONE_TOKEN_OF_A_KIND)
-    page.evaluate(AXE_SCRIPT)
     found = {}
     for width, theme, parts in [
         (1280, "light", ["html"]),
@@ -453,12 +523,17 @@ def test_axe_finds_nothing(browser, site, name):
         page.set_viewport_size({"width": width, "height": 800})
         page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
         page.evaluate(FRAME)
-        found[width, theme] = violations(page, parts)
+        found[width, theme] = axe(page, parts)
     page.get_by_role("button", name="Menu").click()
     page.evaluate(FRAME)
-    found["menu"] = violations(page, ["header", "aside"])
+    found["menu"] = axe(page, ["header", "aside"])
     page.close()
-    assert {where: nodes for where, nodes in found.items() if nodes} == {}
+    return {where: nodes for where, nodes in found.items() if nodes}
+
+
+@every_page
+def test_axe_finds_nothing(browser, site, name):
+    assert axe_findings(browser, f"{site}/{name}") == {}
 
 
 # The ground of a text is whatever is painted under its middle, layer upon layer.
