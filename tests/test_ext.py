@@ -241,6 +241,7 @@ def test_the_summary_is_the_first_running_text():
 def app(tmp_path):
     """As much of a Sphinx application as `start_clean` looks at, after one good build."""
     app = SimpleNamespace(outdir=tmp_path / "html", doctreedir=tmp_path / ".doctrees", _warncount=0)
+    app.config = SimpleNamespace(html_context={})
     app.doctreedir.mkdir()
     app.environment = app.doctreedir / "environment.pickle"
     app.outputs = tmp_path / ".jupyter_cache" / "executed" / "k" / "base.ipynb"

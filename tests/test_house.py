@@ -5,6 +5,7 @@ Each test collects every offence before it fails, so that one run shows all ther
 
 import ast
 import difflib
+import os
 import re
 import subprocess
 import sys
@@ -493,8 +494,10 @@ def test_the_licences_are_listed():
 
 
 def test_the_packages_agree_with_each_other():
-    done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
-    assert (done.stdout, done.returncode) == ("No broken requirements found.\n", 0)
+    # What `pip check` looks at, a hundred times faster.
+    command = [sys.executable, "-m", "uv", "pip", "check", "--python", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 # Commands and words
@@ -502,12 +505,12 @@ def test_the_packages_agree_with_each_other():
 
 def texts():
     """Yield (name, text) of every file of the checkout that is text."""
-    for path in sorted(ROOT.rglob("*")):
-        name = path.relative_to(ROOT)
-        made = NOT_OURS.intersection(name.parts) or name.parts[0].endswith(".egg-info")
-        if path.is_file() and not made:
+    for folder, inner, files in os.walk(ROOT):
+        # In place, or all of .venv would be walked through.
+        inner[:] = sorted({name for name in inner if not name.endswith(".egg-info")} - NOT_OURS)
+        for path in (Path(folder, file) for file in sorted(set(files) - NOT_OURS)):
             try:
-                yield name.as_posix(), path.read_text(encoding="utf-8")
+                yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
             except UnicodeDecodeError:
                 continue  # a picture or a font
 
