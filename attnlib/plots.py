@@ -57,7 +57,11 @@ def use_style():
             "axes.labelsize": TEXT,
             "axes.spines.top": False,
             "axes.spines.right": False,
-            "axes.prop_cycle": plt.cycler(color=[light(role) for role in ROLES]),
+            # The colours of the roles mean queries, keys, values and weights alone: lines of
+            # anything else are told apart by their strokes.
+            "axes.prop_cycle": plt.cycler(
+                color=[ink, light("muted")] * 2, linestyle=["-", "--", ":", "-."]
+            ),
             "legend.frameon": False,
             "lines.linewidth": 1.8,
         }
@@ -556,7 +560,8 @@ def _set_labels(axis, labels, pitch, *, lean=0, above=True):
 def _measure_edges(ax, n_rows, n_columns, cell):
     """Write the number of columns below the matrix and the number of rows to its right."""
     away = 1.5 * GAP / cell
-    style = {"color": light("line"), "linewidth": 0.8, "markersize": 5, "clip_on": False}
+    style = {"color": light("line"), "linestyle": "-", "linewidth": 0.8}
+    style |= {"markersize": 5, "clip_on": False}
     right, bottom = n_columns - 0.5, n_rows - 0.5
     ax.plot([-0.5, right], [bottom + away] * 2, marker="|", **style)
     ax.plot([right + away] * 2, [-0.5, bottom], marker="_", **style)

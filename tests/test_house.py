@@ -350,6 +350,47 @@ def test_the_solutions_name_every_exercise(chapters):
     assert listed == exercises
 
 
+def prose(notebook):
+    """Return the running text: no opening box, heading, formula, code, citation or address."""
+    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    box = re.escape(OPENING_BOX) + r".*?^:::$"
+    text = re.sub(rf"{box}|^#.*?$|^\$\$$.*?^\$\$.*?$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"(\{term\}`[^`]*`)|(?:\{[\w:]+\})?`[^`]*`|\[[^]]*\]\([^)]*\)", r"\1", text)
+
+
+# A term that is also an everyday word: what it looks like as a term.
+AS_A_TERM = {"mean": r"(?:a|the)\s+means?"}
+
+
+def test_each_term_is_linked_from_its_first_use(chapters):
+    glossary = (ROOT / "glossary.md").read_text(encoding="utf-8").partition(":::{glossary}")[2]
+    terms = re.findall(r"^(?!:)\S.*$", glossary, re.MULTILINE)
+    assert len(terms) > 70
+    book = "\n".join(map(prose, chapters.values()))
+    unlinked = re.sub(r"\{term\}`[^`]*`", lambda role: " " * len(role[0]), book)
+    offences = []
+    for term in terms:
+        words = AS_A_TERM.get(term, re.escape(term).replace(r"\ ", r"\s+") + "(?:e?s)?")
+        used = re.search(rf"(?<![\w-]){words}(?![\w-])", unlinked, re.IGNORECASE)
+        role = rf"\{{term\}}`(?:[^`]*<)?{re.escape(term)}>?`"
+        linked = re.search(role, book, re.IGNORECASE)
+        if not linked:
+            offences.append(f"{term}: no chapter links to it")
+        elif used and used.start() < linked.start():
+            around = " ".join(book[max(0, used.start() - 60) : used.end() + 40].split())
+            offences.append(f"{term}: used before its link, in ...{around}...")
+    assert_none(offences, "link a term as {term}`...` where the chapters use it first")
+
+
+def test_each_chapter_leads_to_the_next(chapters):
+    offences = [
+        f"{name}: no link to {following}"
+        for (name, notebook), following in zip(chapters.items(), list(chapters)[1:], strict=False)
+        if f"({following})" not in notebook.cells[-1].source
+    ]
+    assert_none(offences, "the last cell says what comes next")
+
+
 def test_citations_and_references_match():
     pages = [path.read_text(encoding="utf-8") for path in ROOT.glob("*.md")]
     pages += [

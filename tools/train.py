@@ -101,6 +101,7 @@ def main():
             flush=True,
         )
         stored |= {f"{n_layers}.{k}": v for k, v in induction.to_arrays(model).items()}
+        stored[f"{n_layers}.seconds"] = np.array(seconds)  # chapter 11 says how long it took
     induction.WEIGHTS.parent.mkdir(exist_ok=True)
     np.savez_compressed(induction.WEIGHTS, **stored)
     print(f"{induction.WEIGHTS.name}: {induction.WEIGHTS.stat().st_size / 1024:.0f} KiB")
