@@ -21,7 +21,7 @@ from playwright.sync_api import sync_playwright
 
 from benchmarks.attention import processor, table
 from tests.conftest import CHROMIUM_FLAGS, Zipped, serve
-from tests.site.test_site import SCHEMES, WIDTHS, axe_findings, left, visit_page
+from tests.site.test_site import ALL, SCHEMES, WIDTHS, axe_findings, left, visit_page
 from tools.install import ROOT, SetupError, find_browser, last_line, say
 
 SITE = ROOT / "_build" / "html"
@@ -36,7 +36,7 @@ def visit(browser, name, site):
     return {
         "requests": sum(len(left(v["requests"], site, SITE.as_uri())) for v in seen),
         "console": sum(len(v["noise"]) for v in seen),
-        "axe": sum(map(len, axe_findings(browser, f"{site}/{name}").values())),
+        "axe": sum(map(len, axe_findings(browser, f"{site}/{name}", ALL).values())),
         "overhang": max(max(v["overhang"]) for v in seen),
         "shift": max(sum(shift["value"] for shift in v["shifts"]) for v in seen),
         "weight": max(v["bytes"] for v in seen[: len(WIDTHS)]) / 1024,  # those over http
