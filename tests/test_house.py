@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 import attnlib
 from attnlib import check
+from tools.hub import PACKAGES
 from tools.refresh import KERNEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -354,6 +355,44 @@ def test_citations_and_references_match():
     assert cited == set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
 
 
+# Teaching
+
+
+def teaching():
+    return (ROOT / "teaching.md").read_text(encoding="utf-8")
+
+
+def test_the_term_plan_names_every_chapter_with_its_minutes_and_one_of_its_exercises():
+    page = (ROOT / "index.md").read_text(encoding="utf-8")
+    minutes = re.findall(r"^\| \[\]\((chapters/\S+?)\) \| (\d+) \|$", page, re.MULTILINE)
+    row = r"^\| \d+ \| \[\d+\]\((\S+?)\) \| (\[.+?\)) \| .+\. \| (\d+) \|$"
+    plan = re.findall(row, teaching(), re.MULTILINE)
+    assert [(chapter, time) for chapter, _, time in plan] == minutes
+    solutions = (ROOT / "solutions.md").read_text(encoding="utf-8")
+    offences = [
+        exercise
+        for chapter, exercise, _ in plan
+        if f"- {exercise}\n" not in solutions or f"({chapter}#" not in exercise
+    ]
+    assert_none(offences, "no exercise of that chapter")
+
+
+def test_a_student_is_given_the_memory_that_was_measured():
+    values = yaml.safe_load(re.search(r"```yaml\n(.*?)```", teaching(), re.DOTALL)[1])
+    memory = values["singleuser"]["memory"]
+    table = (ROOT / "benchmarks" / "hub.md").read_text(encoding="utf-8")
+    measured = re.findall(r"^\| [a-z]+ \|.* (\d+) \|$", table, re.MULTILINE)
+    # JupyterHub's M and G are powers of 1024, the table has millions of bytes.
+    sizes = {"M": 2**20, "G": 2**30}
+    guarantee, limit = (int(memory[k][:-1]) * sizes[memory[k][-1]] for k in ("guarantee", "limit"))
+    assert max(map(int, measured)) * 1e6 < guarantee < limit
+
+
+def test_the_class_is_held_on_the_hub_that_the_chart_installs():
+    version = next(name for name in PACKAGES if name.startswith("jupyterhub==")).split("==")[1]
+    assert f"installs JupyterHub {version}." in teaching()
+
+
 # Versions
 
 
@@ -429,3 +468,48 @@ def test_the_readme_names_commands_that_exist():
 
 def test_contributing_names_every_command():
     assert named("CONTRIBUTING.md") == commands()
+
+
+# The workflow that publishes
+
+
+WORKFLOW = ROOT / ".github" / "workflows" / "publish.yml"
+
+
+@pytest.fixture(scope="module")
+def workflow():
+    """Return the workflow; YAML 1.1 reads its key `on` as True."""
+    return yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+
+
+def steps(job, key):
+    return [step[key] for step in job["steps"] if key in step]
+
+
+def test_the_workflow_runs_the_commands_of_the_makefile(workflow):
+    runs = [run for job in workflow["jobs"].values() for run in steps(job, "run")]
+    assert {"make book", "make test"} <= set(runs) <= {f"make {name}" for name in commands()}
+
+
+def test_the_workflow_may_read_and_its_last_job_may_publish(workflow):
+    assert workflow["permissions"] == {"contents": "read"}
+    may_more = {name: job for name, job in workflow["jobs"].items() if "permissions" in job}
+    assert list(may_more) == ["publish"]
+    publish = may_more["publish"]
+    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
+    assert not steps(publish, "run"), "what may publish runs nothing of a pull request"
+
+
+def test_the_workflow_publishes_main_alone_and_only_what_passed(workflow):
+    assert workflow[True] == {"push": {"branches": ["main"]}, "pull_request": None}
+    book, publish = workflow["jobs"]["book"], workflow["jobs"]["publish"]
+    upload = next(step for step in book["steps"] if "upload-pages" in step.get("uses", ""))
+    assert publish["if"] == upload["if"] == "github.ref == 'refs/heads/main'"
+    assert publish["needs"] == "book" and book["steps"][-1] is upload
+    assert upload["with"] == {"path": "_build/html"}
+
+
+def test_actions_are_official_and_named_by_their_commit():
+    uses = re.findall(r"uses: (.+)", WORKFLOW.read_text(encoding="utf-8"))
+    pinned_action = r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+    assert_none([use for use in uses if not re.fullmatch(pinned_action, use)])
