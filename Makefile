@@ -7,10 +7,10 @@ PORT ?= 8000
 NOTEBOOKS ?= chapters/*.ipynb
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser book pdf lite serve lab test faults lint refresh train atlas bench lock licences clean
+.PHONY: help install browser book pdf lite serve lab test faults lint refresh train atlas bench hub lock licences clean
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
-book pdf lite serve test faults refresh train atlas bench: export OMP_NUM_THREADS := 1
+book pdf lite serve test faults refresh train atlas bench hub: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -58,6 +58,9 @@ atlas: install ## measure the parity atlas of chapter 12 again
 
 bench: book browser ## run the benchmarks
 	@set -e; for script in benchmarks/*.py; do $(VENV) -m "benchmarks.$$(basename "$$script" .py)"; done
+
+hub: browser ## run three chapters at once on a JupyterHub of this machine
+	@$(VENV) -m tools.hub
 
 COMPILE = $(VENV) -m uv pip compile --quiet --universal --python-version 3.11 --all-extras \
 	--annotation-style line --custom-compile-command "make lock" pyproject.toml

@@ -23,6 +23,7 @@ from packaging.utils import canonicalize_name
 import attnlib
 from attnlib import check
 from tools import licences
+from tools.hub import PACKAGES
 from tools.refresh import KERNEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -409,6 +410,44 @@ def test_citations_and_references_match():
     assert cited == set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
 
 
+# Teaching
+
+
+def teaching():
+    return (ROOT / "teaching.md").read_text(encoding="utf-8")
+
+
+def test_the_term_plan_names_every_chapter_with_its_minutes_and_one_of_its_exercises():
+    page = (ROOT / "index.md").read_text(encoding="utf-8")
+    minutes = re.findall(r"^\| \[\]\((chapters/\S+?)\) \| (\d+) \|$", page, re.MULTILINE)
+    row = r"^\| \d+ \| \[\d+\]\((\S+?)\) \| (\[.+?\)) \| .+\. \| (\d+) \|$"
+    plan = re.findall(row, teaching(), re.MULTILINE)
+    assert [(chapter, time) for chapter, _, time in plan] == minutes
+    solutions = (ROOT / "solutions.md").read_text(encoding="utf-8")
+    offences = [
+        exercise
+        for chapter, exercise, _ in plan
+        if f"- {exercise}\n" not in solutions or f"({chapter}#" not in exercise
+    ]
+    assert_none(offences, "no exercise of that chapter")
+
+
+def test_a_student_is_given_the_memory_that_was_measured():
+    values = yaml.safe_load(re.search(r"```yaml\n(.*?)```", teaching(), re.DOTALL)[1])
+    memory = values["singleuser"]["memory"]
+    table = (ROOT / "benchmarks" / "hub.md").read_text(encoding="utf-8")
+    measured = re.findall(r"^\| [a-z]+ \|.* (\d+) \|$", table, re.MULTILINE)
+    # JupyterHub's M and G are powers of 1024, the table has millions of bytes.
+    sizes = {"M": 2**20, "G": 2**30}
+    guarantee, limit = (int(memory[k][:-1]) * sizes[memory[k][-1]] for k in ("guarantee", "limit"))
+    assert max(map(int, measured)) * 1e6 < guarantee < limit
+
+
+def test_the_class_is_held_on_the_hub_that_the_chart_installs():
+    version = next(name for name in PACKAGES if name.startswith("jupyterhub==")).split("==")[1]
+    assert f"installs JupyterHub {version}." in teaching()
+
+
 # Versions
 
 
@@ -589,3 +628,56 @@ def test_contributing_names_every_command():
 def test_pre_commit_runs_what_make_lint_runs():
     settings = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     assert [hook["entry"] for repo in settings["repos"] for hook in repo["hooks"]] == ["make lint"]
+
+
+# The workflow that publishes
+
+
+WORKFLOW = ROOT / ".github" / "workflows" / "publish.yml"
+
+
+@pytest.fixture(scope="module")
+def workflow():
+    """Return the workflow; YAML 1.1 reads its key `on` as True."""
+    return yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+
+
+def steps(job, key):
+    return [step[key] for step in job["steps"] if key in step]
+
+
+def test_the_workflow_runs_the_commands_of_the_makefile(workflow):
+    runs = steps(workflow["jobs"]["book"], "run")
+    assert {"make book", "make test"} <= set(runs) <= {f"make {name}" for name in commands()}
+
+
+def test_the_workflow_may_read_and_its_last_job_may_publish(workflow):
+    assert workflow["permissions"] == {"contents": "read"}
+    may_more = {name: job for name, job in workflow["jobs"].items() if "permissions" in job}
+    assert list(may_more) == ["publish"]
+    publish = may_more["publish"]
+    assert publish["permissions"] == {"contents": "write"}
+    # What may write runs nothing of the repository: it has no checkout, only the built pages.
+    assert [use.partition("@")[0] for use in steps(publish, "uses")] == [
+        "actions/download-artifact"
+    ]
+    assert not re.search(r"\b(?:make|python|pip)\b", " ".join(steps(publish, "run")))
+
+
+def test_the_workflow_publishes_main_alone_and_only_what_passed(workflow):
+    assert workflow[True] == {"push": {"branches": ["main"]}, "pull_request": None}
+    book, publish = workflow["jobs"]["book"], workflow["jobs"]["publish"]
+    upload = next(step for step in book["steps"] if "upload-artifact" in step.get("uses", ""))
+    assert publish["if"] == upload["if"] == "github.ref == 'refs/heads/main'"
+    assert publish["needs"] == "book" and book["steps"][-1] is upload
+    assert upload["with"]["path"] == "_build/html"
+    # The branch where downloads.py has Colab look for a chapter's notebook.
+    extension = (ROOT / "_ext" / "downloads.py").read_text(encoding="utf-8")
+    branch = re.search(r'PUBLISHED = "(.+)"', extension)[1]
+    assert f"--initial-branch {branch}\n" in " ".join(steps(publish, "run"))
+
+
+def test_actions_are_official_and_named_by_their_commit():
+    uses = re.findall(r"uses: (.+)", WORKFLOW.read_text(encoding="utf-8"))
+    pinned_action = r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+    assert_none([use for use in uses if not re.fullmatch(pinned_action, use)])
