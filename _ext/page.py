@@ -266,6 +266,8 @@ def start_clean(app, config):
         stamp.write_text(library)
     app.config.html_context["lite"] = Path(app.outdir, "lite").exists()
     mark, makers = build / "ended-well", library + digest_of(Path(__file__).parent)
+    # A page that stays as it is has new neighbours after a change of the contents.
+    makers += hashlib.sha256(Path(app.srcdir, "_toc.yml").read_bytes()).hexdigest()
     makers += " with JupyterLite" if app.config.html_context["lite"] else ""
     if not (mark.is_file() and mark.read_text() == makers):
         Path(app.doctreedir, "environment.pickle").unlink(missing_ok=True)

@@ -241,7 +241,8 @@ def test_the_summary_is_the_first_running_text():
 def app(tmp_path):
     """As much of a Sphinx application as `start_clean` looks at, after one good build."""
     app = SimpleNamespace(outdir=tmp_path / "html", doctreedir=tmp_path / ".doctrees", _warncount=0)
-    app.config = SimpleNamespace(html_context={})
+    app.config, app.srcdir = SimpleNamespace(html_context={}), tmp_path
+    (tmp_path / "_toc.yml").write_text("root: index")
     app.doctreedir.mkdir()
     app.environment = app.doctreedir / "environment.pickle"
     app.outputs = tmp_path / ".jupyter_cache" / "executed" / "k" / "base.ipynb"
@@ -259,6 +260,12 @@ def app(tmp_path):
 def test_after_a_good_build_everything_stays(app):
     page.start_clean(app, None)
     assert app.outputs.exists() and app.environment.exists()
+
+
+def test_after_a_change_of_the_contents_pages_are_written_again_and_outputs_stay(app):
+    Path(app.srcdir, "_toc.yml").write_text("root: index # and another page")
+    page.start_clean(app, None)
+    assert app.outputs.exists() and not app.environment.exists()
 
 
 def test_after_a_change_of_attnlib_everything_goes(app, monkeypatch):

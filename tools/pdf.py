@@ -157,17 +157,12 @@ def print_book(book, browser, folder):
     return printed
 
 
-def make(site, target):
+def make(site, target, browser):
     """Write the book of `site` to `target`, all of it or nothing; return its number of pages."""
-    path = find_browser()
-    if not path:
-        raise SetupError("no Chromium, Chrome or Edge is here: run `make browser` or set CHROMIUM")
     say("Joining the pages ...")
     book = join(site)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--disable-gpu"])
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         printed = print_book(book, browser, Path(folder))
-        browser.close()
         writer = PdfWriter(clone_from=printed)
         writer.add_metadata({"/Author": book.select_one(".author").get_text()})
         whole = Path(folder, "whole.pdf")
@@ -181,7 +176,13 @@ def main():
     if not (SITE / "index.html").exists():
         return "The book was not printed: there is no built site; run `make book` first."
     try:
-        count = make(SITE, BOOK)
+        path = find_browser()
+        if not path:
+            return "The book was not printed: run `make browser` first, or set CHROMIUM."
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=path, args=["--disable-gpu"])
+            count = make(SITE, BOOK, browser)
+            browser.close()
     except (SetupError, BrowserError, OSError) as error:
         return f"The book was not printed: {str(error).splitlines()[0]}."
     except KeyboardInterrupt:

@@ -34,10 +34,10 @@ def small(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def book(small, tmp_path_factory):
+def book(small, browser, tmp_path_factory):
     """The small site, printed."""
     target = tmp_path_factory.mktemp("printed") / "book.pdf"
-    assert pdf.make(small, target) == len(PdfReader(target).pages)
+    assert pdf.make(small, target, browser) == len(PdfReader(target).pages)
     assert list(target.parent.iterdir()) == [target]  # nothing half-made beside it
     return PdfReader(target)
 
@@ -69,7 +69,7 @@ def test_the_contents_and_the_feet_say_where_each_page_is(book):
     for entry in chapters[1:]:
         number = book.get_destination_page_number(entry) + 1
         assert re.search(rf"{re.escape(entry.title)}\W*{number}\b", contents)
-        assert re.search(rf"\b{number}\b", text_of(book.pages[number - 1]))
+        assert text_of(book.pages[number - 1]).startswith(f"{number}{entry.title}")  # the foot
 
 
 def test_it_says_what_it_is(book):
@@ -103,13 +103,17 @@ def test_words_and_formulas_are_drawn_with_fonts_of_the_book(book):
                 assert {"/FontFile", "/FontFile2", "/FontFile3"} & set(descriptor.get_object())
 
 
-def test_a_failed_print_leaves_the_last_book_alone(small, tmp_path, monkeypatch):
+def test_a_failed_print_leaves_the_last_book_alone(small, tmp_path):
     target = tmp_path / "book.pdf"
     target.write_bytes(b"the last one")
-    monkeypatch.setattr(pdf, "find_browser", lambda: None)
-    with pytest.raises(pdf.SetupError, match=r"make browser"):
-        pdf.make(small, target)
+    with pytest.raises(AttributeError):
+        pdf.make(small, target, browser=None)
     assert target.read_bytes() == b"the last one" and list(tmp_path.iterdir()) == [target]
+
+
+def test_without_a_browser_one_line_says_so(monkeypatch):
+    monkeypatch.setattr(pdf, "find_browser", lambda: None)
+    assert re.fullmatch(r"The book was not printed: run `make browser`.*", pdf.main())
 
 
 def test_nothing_is_wider_than_paper_and_all_is_light(browser):
