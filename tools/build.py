@@ -34,7 +34,8 @@ try:
 except KeyboardInterrupt:
     raise SystemExit(1) from None
 except RuntimeError as error:
-    raise SystemExit(f"Stopped: {error.__cause__ or error}") from None
+    cause = error.__cause__ or error
+    raise SystemExit(f"Stopped: {getattr(cause, 'orig_exc', None) or cause}") from None
 """
 
 
