@@ -4,6 +4,7 @@
 - A Content-Security-Policy opens the head: nothing runs or loads from elsewhere.
 - Each page says what it is about, in its own first sentence.
 - A table with given widths keeps them: nothing moves while the rest of it arrives.
+- Code has marks only where they show.
 - `{dropdown}`, and an admonition with `:class: dropdown`, open and close without a script.
 - A build starts over whatever an earlier one cannot vouch for (see `start_clean`).
 """
@@ -23,6 +24,9 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.parsers.rst.directives.admonitions import Admonition
 from myst_nb.sphinx_ import HideCodeCellNode
+from pygments.formatters import HtmlFormatter
+from pygments.token import Text
+from sphinx.highlighting import PygmentsBridge
 from sphinx.jinja2glue import BuiltinTemplateLoader
 from sphinx.locale import admonitionlabels
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -136,12 +140,39 @@ def summary(doctree):
     return ""
 
 
-def hush(app, exception):
-    """Furo's script says in the console to which theme the reader changed; ours says nothing."""
-    script = Path(app.outdir, "_static", "scripts", "furo.js")
-    if script.is_file():
-        text = script.read_text(encoding="utf-8")
-        script.write_text(re.sub(r"console\.log\(`[^`]*`\)", "0", text), encoding="utf-8")
+# What Furo's files do to a page. The script tells the console to which theme the reader changed.
+# Two rules of the style make the browser look at every element again where it need not: a rule for
+# any list that has a class (each has one) when a class of <html> changes, as it does at the start
+# and at each turn of the scrolling; a rule for all that is in an article, when a box gets a role.
+THEME_AMENDMENTS = {
+    "scripts/furo.js": {r"console\.log\(`[^`]*`\)": "0"},
+    "styles/furo.css": {r"\bdl\[class\]": "dl", r",article\[role=main\] \*": ""},
+}
+
+
+def amend_theme(app, exception):
+    """Change what disturbs in Furo's files, after Sphinx has copied them."""
+    for name, amendments in THEME_AMENDMENTS.items():
+        file = Path(app.outdir, "_static", name)
+        if file.is_file():
+            text = file.read_text(encoding="utf-8")
+            for theirs, ours in amendments.items():
+                text = re.sub(theirs, ours, text)
+            file.write_text(text, encoding="utf-8")
+
+
+# --- code ---------------------------------------------------------------------------------------
+
+
+class PlainNames(HtmlFormatter):
+    """Pygments' HTML without the spans that look like plain text: six of ten in a chapter."""
+
+    def format_unencoded(self, tokensource, outfile):
+        """Write the code, with a span for each token that has a look of its own."""
+        text = self.style.style_for_token(Text)
+        plain = {kind for kind, look in self.style if look == text}
+        tokens = ((Text if kind in plain else kind, value) for kind, value in tokensource)
+        super().format_unencoded(tokens, outfile)
 
 
 # --- what opens and closes ----------------------------------------------------------------------
@@ -314,9 +345,10 @@ def setup(app):
     # The theme now rather than when the builder starts, so that its settings are known.
     app.setup_extension("furo")
     app.connect("config-inited", start_clean)
-    app.connect("build-finished", hush)
+    app.connect("build-finished", amend_theme)
     app.connect("build-finished", end_well, priority=999)
 
+    PygmentsBridge.html_formatter = PlainNames
     app.add_css_file("palette.css", priority=100)
     app.connect("write-started", write_palette)
     app.connect("html-page-context", describe)

@@ -80,7 +80,7 @@ TYPESET = """
 HOUSE_CSS = """
 mjx-container { position: relative; }
 mjx-assistive-mml {
-  position: absolute; width: 1px; height: 1px; overflow: hidden;
+  position: absolute; width: 1px; height: 1px; overflow: hidden; content-visibility: auto;
   clip-path: inset(50%); white-space: nowrap;
 }
 /* Sets the height of a line of glyphs. A file would arrive late and move the page, so a local

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from playwright.sync_api import sync_playwright
 
+from tests.site.harness import awake
 from tools.install import find_browser
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,7 +52,7 @@ def fetched(browser, address, name):
     paths = set()
     page.on("request", lambda request: paths.add(unquote(urlsplit(request.url).path)))
     page.goto(f"{address}/{name}")
-    page.wait_for_selector("html[data-widgets=ready]")
+    awake(page)
     page.evaluate(SCROLL)
     page.wait_for_load_state("networkidle")
     page.close()

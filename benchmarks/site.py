@@ -21,7 +21,9 @@ from playwright.sync_api import sync_playwright
 
 from benchmarks.attention import processor, table
 from tests.conftest import CHROMIUM_FLAGS, Zipped, serve
-from tests.site.test_site import ALL, SCHEMES, WIDTHS, axe_findings, left, visit_page
+from tests.site.harness import awake
+from tests.site.pages import SCHEMES, WIDTHS, left, visit_page
+from tests.site.test_accessibility import ALL, axe_findings
 from tools.install import ROOT, SetupError, find_browser, last_line, say
 
 SITE = ROOT / "_build" / "html"
@@ -123,7 +125,7 @@ def repaint(browser, site):
     """Return {slow-down of the CPU: words} for AttentionExplorer at 64 tokens and d_k = 512."""
     page = browser.new_page()
     page.goto(f"{site}/index.html")
-    page.wait_for_selector("html[data-widgets=ready]")
+    awake(page)
     page.get_by_label("Sentence").fill(" ".join(f"word{i}" for i in range(64)))
     page.wait_for_timeout(1000)
     session = page.context.new_cdp_session(page)
@@ -183,9 +185,7 @@ TESTED = {
 def tested(expression):
     """Return how many of the site's tests of this name passed and failed."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", expression]
-    done = subprocess.run(
-        [*command, "tests/site/test_site.py"], cwd=ROOT, capture_output=True, text=True
-    )
+    done = subprocess.run([*command, "tests/site"], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip().rpartition("\n")[2].partition(" in ")[0].partition(",")[0] + " tests"
 
 

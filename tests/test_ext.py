@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import io
 import json
 import re
@@ -18,6 +19,10 @@ import figures
 import page
 import premath
 from docutils import nodes
+from pygments import highlight
+from pygments.lexers import PythonLexer
+from pygments.styles import get_style_by_name
+from pygments.token import Keyword, Name, Text
 
 from attnlib import palette
 
@@ -235,6 +240,30 @@ def test_the_summary_is_the_first_running_text():
     )
     text = page.summary(section)
     assert text.startswith("Each query Q asks.") and text.endswith("...") and len(text) <= 160
+
+
+STYLES = re.findall(
+    r"pygments(?:_dark)?_style: (\S+)", (Path(__file__).parents[1] / "_config.yml").read_text()
+)
+
+
+def test_code_is_marked_where_it_shows_and_nowhere_else():
+    code = "def f(x):\n    return x.mean() <= 1.5  # words & <more>\n"
+    written = highlight(code, PythonLexer(), page.PlainNames(style=STYLES[0]))
+    marked = re.findall(r'<span class="(\w+)">([^<]*)</span>', written)
+    assert marked == [
+        ("k", "def"), ("nf", "f"), ("k", "return"), ("o", "."), ("o", "&lt;="), ("mf", "1.5"),
+        ("c1", "# words &amp; &lt;more&gt;"),
+    ]  # fmt: skip
+    assert html.unescape(re.sub(r"<[^>]*>", "", written)) == code + "\n" * written.count("</pre>")
+
+
+def test_what_is_plain_by_day_is_plain_by_night():
+    by_day, by_night = (
+        {kind for kind, look in style if look == style.style_for_token(Text)}
+        for style in map(get_style_by_name, STYLES)
+    )
+    assert by_day == by_night and Name in by_day and Keyword not in by_day
 
 
 @pytest.fixture

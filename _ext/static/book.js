@@ -28,24 +28,53 @@ async function copy(pre) {
   return true;
 }
 
-/* What is wider than its box can be reached by Tab, and then scrolled by the arrow keys. */
+/* What is wider than its box can be reached by Tab, and then scrolled by the arrow keys. All
+   boxes are measured before the first is changed: a change makes the next measure a layout. */
 const LABELS = {
   "math-scroll": "Equation", "figure-scroll": "Figure", "table-wrapper": "Table", output: "Output",
 };
-function reachIfWide(box) {
-  if (box.scrollWidth > box.clientWidth + 1) {
-    const label = Object.keys(LABELS).find(name => box.classList.contains(name));
-    box.tabIndex = 0;
-    box.setAttribute("role", "group");
-    box.setAttribute("aria-label", `${LABELS[label] ?? "Code"}, scrolls sideways`);
-  } else {
-    for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
-  }
+function reachWide(boxes) {
+  const isWide = boxes.map(box => box.scrollWidth > box.clientWidth + 1);
+  boxes.forEach((box, i) => {
+    if (isWide[i] === box.hasAttribute("tabindex")) return;
+    const label = Object.keys(LABELS).find(name => box.classList.contains(name)) ?? "code";
+    const attributes = {
+      tabindex: 0, role: "group", "aria-label": `${LABELS[label] ?? "Code"}, scrolls sideways`,
+    };
+    for (const [name, value] of Object.entries(attributes)) {
+      if (isWide[i]) box.setAttribute(name, value);
+      else box.removeAttribute(name);
+    }
+  });
 }
+
+/* The layout of a long chapter in one go would keep its reader waiting. What stands further down is
+   laid out when the page has arrived, a little in each frame, and all that is left as soon as the
+   reader does something: then heights that are only guessed would be in the way. */
+function layOutTheRest() {
+  const later = "article :is(section ~ section, section ~ section section) > :not(section)";
+  const blocks = [...document.querySelectorAll(later)];
+  const show = block => { block.style.contentVisibility = "visible"; };
+  const afterTheFrame = task => requestAnimationFrame(() => setTimeout(task));
+  const showSome = () => {
+    for (const start = performance.now(); blocks.length && performance.now() < start + 3;) {
+      const block = blocks.shift();
+      show(block);
+      block.getBoundingClientRect();  // lays it out now
+    }
+    if (blocks.length) afterTheFrame(showSome);
+  };
+  const showAll = () => blocks.splice(0).forEach(show);
+  for (const event of ["keydown", "pointerdown", "scroll", "beforeprint"]) {
+    addEventListener(event, showAll, { once: true, capture: true });
+  }
+  afterTheFrame(showSome);
+}
+if (document.documentElement.classList.contains("arriving")) layOutTheRest();
 
 document.querySelectorAll("article .highlight pre").forEach(addCopyButton);
 
-const widths = new ResizeObserver(entries => entries.forEach(entry => reachIfWide(entry.target)));
+const widths = new ResizeObserver(entries => reachWide(entries.map(entry => entry.target)));
 document
   .querySelectorAll("article pre, .math-scroll, .figure-scroll, .table-wrapper, .cell_output .output")
   .forEach(box => widths.observe(box));

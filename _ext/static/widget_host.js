@@ -71,9 +71,26 @@
     }
   }
 
+  // A widget starts when it is a screen away from being seen. The first key starts all of them:
+  // Tab finds the controls of a widget, and none in a picture. One at a time, so that the page
+  // answers to the reader in between.
   addEventListener("DOMContentLoaded", () => {
-    Promise.all(Array.from(document.querySelectorAll(".widget-slot"), start)).then(() =>
-      document.documentElement.setAttribute("data-widgets", "ready"),
+    const waiting = new Set(document.querySelectorAll(".widget-slot"));
+    let last = Promise.resolve();
+    const begin = (slots) => {
+      for (const slot of slots) {
+        if (!waiting.delete(slot)) continue;
+        near.unobserve(slot);
+        last = last.then(() => new Promise((go) => setTimeout(go))).then(() => start(slot));
+      }
+      if (waiting.size) return;
+      last.then(() => document.documentElement.setAttribute("data-widgets", "ready"));
+    };
+    const near = new IntersectionObserver(
+      (entries) => begin(entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target)),
+      { rootMargin: "100% 0px" },
     );
+    for (const slot of waiting) near.observe(slot);
+    addEventListener("keydown", () => begin([...waiting]), { once: true });
   });
 })();

@@ -295,6 +295,7 @@ class HeadsViewer(CourseWidget):
         return element(
             "table",
             "".join(rows),
+            class_="grid",
             role="grid",
             aria_label="All heads",
             data_part="grid",

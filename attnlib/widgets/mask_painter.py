@@ -243,7 +243,9 @@ Hatched cells are blocked. A nudge changes one token's query, key and value.</p>
             rows.append(element("tr", cells))
         label = "The mask: queries in rows, keys in columns, pressed where a query may attend"
         style = f"--n: {self._n}"
-        return element("table", "".join(rows), role="grid", aria_label=label, style=style)
+        return element(
+            "table", "".join(rows), class_="grid", role="grid", aria_label=label, style=style
+        )
 
     def _kind(self, role, i):
         """The classes of a token's name."""

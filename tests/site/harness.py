@@ -81,7 +81,14 @@ def served(folder):
 def wake(page, address):
     """Open the page and wait until its widgets are alive."""
     page.goto(address)
-    page.wait_for_selector("html[data-widgets=ready]")
+    return awake(page)
+
+
+def awake(page):
+    """Wait until all widgets of the page are alive: those out of sight start with the first key."""
+    page.keyboard.press("Shift")
+    if page.locator(".widget-slot").count():
+        page.wait_for_selector("html[data-widgets=ready]")
     return page
 
 
@@ -201,7 +208,7 @@ def assert_nothing_moves(browser, address, width, states):
     height = page.evaluate(
         "document.querySelector('.widget-picture, .abh').getBoundingClientRect().height"
     )
-    page.wait_for_selector("html[data-widgets=ready]")
+    awake(page)
     places = set()
     for _ in states(page):
         page.evaluate(FRAMES)
@@ -240,7 +247,7 @@ def slots(browser, address, width, javascript):
     page = context.new_page()
     page.goto(address)
     if javascript:
-        page.wait_for_selector("html[data-widgets=ready]")
+        awake(page)
     places = page.locator(".widget-slot").all()
     found = [(place.bounding_box()["height"], place.inner_text()) for place in places]
     context.close()

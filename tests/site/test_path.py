@@ -1,7 +1,7 @@
 """A reader's path on a phone: from the landing page by the "next" links to the last chapter."""
 
 from tests.conftest import ROOT
-from tests.site.test_site import FRAME, OVERHANG, WATCH, awake
+from tests.site.pages import FRAME, OVERHANG, WATCH
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
 # The first control of a widget, used as a finger does: a slider at its far end, a list by its
@@ -43,14 +43,14 @@ def test_every_widget_of_every_chapter_is_met_and_used_on_the_way(browser, site)
     page.goto(f"{site}/index.html")
     visited, used = [], {}
     while True:
-        awake(page)
         name = page.url.rsplit("/", 1)[1].removesuffix(".html")
         slots = page.locator(".widget-slot")
         for at in range(slots.count()):
             slot = slots.nth(at)
             module = slot.get_attribute("data-module")
+            slot.scroll_into_view_if_needed()
+            slot.locator("fieldset:enabled").first.wait_for(state="attached")
             used.setdefault(module, []).append(use(page, slot))
-            assert slot.locator("fieldset:enabled").count(), (name, module)
             assert page.evaluate(OVERHANG) <= 0, (name, module)
         assert page.evaluate("seen.violations") == [], name
         visited.append(name)

@@ -8,6 +8,7 @@ from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
 from tests.conftest import SITE
+from tests.site.harness import awake
 from tools import pdf
 
 KEPT = ["chapters/03-chai-piyo-by-hand.html", "chapters/04-scaling.html", "glossary.html"]
@@ -125,8 +126,7 @@ def test_nothing_is_wider_than_paper_and_all_is_light(browser):
     offences = []
     for name in PAGES:
         page.goto((SITE / name).as_uri())
-        if page.locator(".widget-slot").count():
-            page.wait_for_selector("html[data-widgets=ready]")
+        awake(page)
         wide, ground, shown = page.evaluate(
             """() => [document.documentElement.scrollWidth,
               getComputedStyle(document.body).getPropertyValue("--page").trim(),

@@ -12,6 +12,7 @@ from tests.site.harness import (
     FRAMES,
     FULL,
     SHIFTS,
+    awake,
     axe,
     browser_test,
     import_module,
@@ -170,7 +171,7 @@ def test_three_digits_by_hand_are_right_and_bring_the_explanation(practice):
     assert "e^(2√2) is 16.918829." in slot(practice, 0).inner_text()
     assert kept(practice) == ["chai/1"]
     practice.reload()
-    practice.wait_for_selector("html[data-widgets=ready]")
+    awake(practice)
     assert slot(practice, 0).locator(".done").is_visible()
     assert not slot(practice, 1).locator(".done").is_visible()
 
@@ -304,7 +305,7 @@ def test_progress_is_listed_saved_copied_and_erased(practice):
 def test_junk_in_the_store_is_no_progress(live, junk):
     live.evaluate("([name, junk]) => localStorage.setItem(name, junk)", [STORE, junk])
     live.reload()
-    live.wait_for_selector("html[data-widgets=ready]")
+    awake(live)
     assert check(live, ["16.9"], at=1) == "✓ Right."
     assert kept(live) == ["power/1"]
 

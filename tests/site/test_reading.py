@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conftest import ROOT, SITE
-from tests.site.harness import BLOCKED, FULL
+from tests.site.harness import BLOCKED, FULL, awake
 
 CHAPTER_2 = "chapters/02-queries-keys-values.html"
 CHAPTER_3 = "chapters/03-chai-piyo-by-hand.html"
@@ -67,7 +67,7 @@ def test_without_storage_theme_search_and_predictions_go_on(browser, site, troub
     page.add_init_script(trouble)
     page.goto(f"{site}/search.html?q=piyo")
     page.locator("#search-results a", has_text="Chai piyo").first.click()
-    page.wait_for_selector("html[data-widgets=ready]")
+    awake(page)
     assert CHAPTER_3 in page.url
     seen = []
     for _ in range(3):
@@ -102,7 +102,7 @@ def test_phone_menu_by_keyboard(page, address):
 def test_copy_button_copies_the_cell(page, site):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(f"{site}/{CHAPTER_3}")
-    page.wait_for_selector("html[data-widgets=ready]")
+    awake(page)
     cells = json.loads((ROOT / CHAPTER_3.replace("html", "ipynb")).read_text())["cells"]
     first = "".join(next(cell for cell in cells if cell["cell_type"] == "code")["source"])
     block = page.locator(".cell_input .highlight").first

@@ -1,0 +1,133 @@
+"""The pages of the built site, and what a reader's visit to one of them is.
+
+The tests in this folder and `benchmarks/site.py` share it.
+"""
+
+import functools
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.conftest import ROOT, SITE
+
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
+PAGES = [name for name in PAGES if not name.startswith("lite/")]  # JupyterLite's own, if there
+NOTEBOOKS = [name for name in PAGES if (ROOT / name).with_suffix(".ipynb").exists()]
+CHAPTER_2 = "chapters/02-queries-keys-values.html"
+CHAPTER_3 = "chapters/03-chai-piyo-by-hand.html"
+
+SCHEMES = ["http", "file"]
+WIDTHS = [1280, 360]
+THEMES = ["light", "dark"]
+every_page = pytest.mark.parametrize("name", PAGES)
+both_schemes = pytest.mark.parametrize("scheme", SCHEMES)
+
+# Goes into each page before anything of its own.
+WATCH = """
+self.seen = {shifts: [], violations: []};
+addEventListener("securitypolicyviolation", event =>
+  seen.violations.push(`${event.effectiveDirective}: ${event.blockedURI}`));
+new PerformanceObserver(list => list.getEntries().forEach(entry => seen.shifts.push({
+  value: entry.value,
+  moved: entry.sources.map(({node}) => node?.className || node?.parentNode?.className || "?"),
+}))).observe({type: "layout-shift", buffered: true});
+"""
+FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"  # drawn
+OPEN_ALL = "document.querySelectorAll('details').forEach(details => { details.open = true })"
+SCROLL = f"""async () => {{
+  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) {{
+    scrollTo({{top: y, behavior: "instant"}});
+    await {FRAME};
+  }}
+}}"""
+# Each slider, each option, each button that reveals nothing, in view: a shift out of sight does
+# not count. Real keys and taps are pressed in the tests of each widget.
+USE_WIDGETS = f"""async () => {{
+  const each = selector => document.querySelectorAll(`.widget-slot ${{selector}}`);
+  const use = async (control, act) => {{
+    control.scrollIntoView({{block: "center", behavior: "instant"}});
+    await {FRAME};
+    act(control);
+    await {FRAME};
+  }};
+  const choose = value => control => {{
+    control.value = value;
+    for (const type of ["input", "change"]) {{
+      control.dispatchEvent(new Event(type, {{bubbles: true}}));
+    }}
+  }};
+  for (const slider of each("input[type=range]:enabled")) {{
+    const {{min, max}} = slider;
+    for (const value of [max, min, (+min + +max) / 2]) await use(slider, choose(value));
+  }}
+  for (const select of each("select:enabled")) {{
+    for (const {{value}} of [...select.options]) await use(select, choose(value));
+  }}
+  for (const button of each("button:enabled:not([aria-expanded])")) {{
+    await use(button, () => button.click());
+  }}
+}}"""
+# Furo lets the column of text scroll, so that the page itself never seems to be too wide.
+OVERHANG = """Math.max(...["html", ".content"].map(at => document.querySelector(at))
+  .map(box => box.scrollWidth - box.clientWidth))"""
+
+
+def address(scheme, name, site):
+    return f"{site}/{name}" if scheme == "http" else (SITE / name).as_uri()
+
+
+@functools.cache
+def soup(name):
+    return BeautifulSoup((SITE / name).read_text(encoding="utf-8"), "html.parser")
+
+
+WITH_WIDGETS = [name for name in PAGES if soup(name).select(".widget-slot")]
+
+
+def target(name, link):
+    """Return the file inside the site that a link on a page leads to, and its anchor."""
+    parts = urlsplit(urljoin(f"http://site/{name}", link))
+    return unquote(parts.path).lstrip("/"), unquote(parts.fragment)
+
+
+def visit_page(browser, site, name, scheme, width):
+    """Load a page, over http or at night from disk, scroll to its end, and use its widgets.
+
+    Returns what that leaves behind.
+    """
+    by_day = scheme == "http"
+    theme = "light" if by_day else "dark"
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=theme)
+    seen = {"noise": [], "requests": [], "overhang": [], "bytes": 0}
+
+    def count(transfer):
+        seen["bytes"] += transfer["encodedDataLength"]
+
+    page.on("console", lambda message: seen["noise"].append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: seen["noise"].append(f"error: {error}"))
+    page.on("request", lambda request: seen["requests"].append(request.url))
+    network = page.context.new_cdp_session(page)
+    network.on("Network.loadingFinished", count)
+    network.send("Network.enable")
+    page.add_init_script(WATCH)
+    page.goto(address(scheme, name, site))
+    seen["overhang"].append(page.evaluate(OVERHANG))
+    page.evaluate(SCROLL)
+    if page.locator(".widget-slot").count():  # they started as they came near
+        page.wait_for_selector("html[data-widgets=ready]")
+    if by_day:  # it is enough to see once whether a widget jumps
+        page.evaluate(USE_WIDGETS)
+    page.evaluate(FRAME)
+    seen |= page.evaluate("seen")
+    # A reader who opens what is folded wants the page to move, but not sideways.
+    page.evaluate(OPEN_ALL)
+    seen["overhang"].append(page.evaluate(OVERHANG))
+    seen["widgets"] = page.locator(".widget-slot").all_text_contents()
+    page.close()
+    return seen
+
+
+def left(requests, *own):
+    """The requests that left the site, which has these addresses."""
+    return [url for url in requests if not url.startswith((*own, "data:", "blob:"))]

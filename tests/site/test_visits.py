@@ -1,0 +1,283 @@
+"""Every page as a reader meets it, over http and from disk: loaded, scrolled and used."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SITE, Slow, serve
+from tests.site.harness import awake
+from tests.site.pages import (
+    CHAPTER_2,
+    CHAPTER_3,
+    FRAME,
+    NOTEBOOKS,
+    OPEN_ALL,
+    PAGES,
+    SCHEMES,
+    SCROLL,
+    WATCH,
+    WIDTHS,
+    WITH_WIDGETS,
+    address,
+    both_schemes,
+    every_page,
+    left,
+    soup,
+    target,
+    visit_page,
+)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(name, scheme, width) for name in PAGES for scheme in SCHEMES for width in WIDTHS],
+    ids=lambda visit: "-".join(map(str, visit)),
+)
+def visit(request, browser, site):
+    """What a reader's visit leaves behind."""
+    return visit_page(browser, site, *request.param)
+
+
+def test_nothing_is_asked_of_others(visit, site):
+    assert left(visit["requests"], f"{site}/", f"{SITE.as_uri()}/") == []
+    assert visit["violations"] == []
+
+
+def test_console_is_silent(visit):
+    assert visit["noise"] == []
+
+
+def test_first_visit_is_light(visit):
+    """At most 200 KiB over http, where text comes compressed; from disk nothing is sent."""
+    if visit["requests"][0].startswith("http"):
+        assert 0 < visit["bytes"] <= 200 * 1024
+
+
+def test_nothing_jumps(visit):
+    assert sum(shift["value"] for shift in visit["shifts"]) <= 0.02, visit["shifts"]
+
+
+@pytest.mark.parametrize("name", ["bug-museum.html", "notation.html", "speed.html"])
+def test_nothing_jumps_while_a_table_arrives(browser, name):
+    page = browser.new_page(viewport={"width": 360, "height": 800})
+    page.add_init_script(WATCH)
+    with serve(SITE, Slow) as slow:
+        page.goto(f"{slow}/{name}")
+        page.evaluate(FRAME)
+    shifts = page.evaluate("seen.shifts")
+    page.close()
+    assert sum(shift["value"] for shift in shifts) <= 0.005, shifts
+
+
+def test_nothing_hangs_over_the_side(visit):
+    assert max(visit["overhang"]) <= 0
+
+
+def test_widgets_show_no_gibberish(visit):
+    text = "\n".join(visit["widgets"])
+    assert re.findall(r"undefined|\[object|could not start", text) == []
+
+
+@both_schemes
+def test_policy_holds(browser, site, scheme):
+    """What somebody might smuggle onto a page neither runs nor asks for anything."""
+    page = browser.new_page()
+    page.add_init_script(WATCH)
+    page.goto(address(scheme, "search.html", site))
+    page.evaluate(
+        """() => {
+            const smuggle = (tag, traits) =>
+                document.body.appendChild(Object.assign(document.createElement(tag), traits));
+            smuggle("script", {textContent: "self.ran = true"});
+            smuggle("script", {src: "https://example.org/script.js"});
+            smuggle("img", {src: "https://example.org/picture.png"});
+            smuggle("iframe", {src: "https://example.org/"});
+            smuggle("p", {innerHTML: "<button onclick='self.ran = true'>Press</button>"});
+            fetch("https://example.org/").catch(() => {});
+        }"""
+    )
+    page.get_by_role("button", name="Press").click()
+    page.wait_for_function("seen.violations.length > 5")
+    assert page.evaluate("self.ran") is None
+    assert {line.split(":")[0] for line in page.evaluate("seen.violations")} == {
+        "script-src-elem", "script-src-attr", "img-src", "frame-src", "connect-src"
+    }  # fmt: skip
+    page.close()
+
+
+@both_schemes
+def test_icon_is_a_picture(page, site, scheme):
+    page.goto(address(scheme, CHAPTER_2, site))
+    width = page.evaluate(
+        """async () => {
+            const picture = new Image();
+            picture.src = document.querySelector("link[rel~=icon]").href;
+            await picture.decode();
+            return picture.naturalWidth;
+        }"""
+    )
+    assert width > 0
+
+
+@both_schemes
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_chapter_can_be_downloaded(browser, site, scheme, width):
+    page = browser.new_page(viewport={"width": width, "height": 740})
+    page.goto(address(scheme, CHAPTER_3, site))
+    link = page.get_by_role("link", name="Download this chapter")
+    box = link.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    assert box["y"] + box["height"] <= 120  # seen without a scroll
+    assert min(box["width"], box["height"]) >= 24
+    file = SITE / target(CHAPTER_3, link.get_attribute("href"))[0]
+    if scheme == "http" or file.suffix == ".zip":  # from disk a notebook would be shown as text
+        with page.expect_download() as download:
+            link.click()
+        assert download.value.suggested_filename == file.name
+        assert Path(download.value.path()).read_bytes() == file.read_bytes()
+    page.close()
+
+
+@every_page
+def test_only_chapters_are_offered(name):
+    links = [link["aria-label"] for link in soup(name).select(".chapter-link")]
+    assert links[:1] == ["Download this chapter as a notebook"] * (name in NOTEBOOKS)
+
+
+@pytest.mark.parametrize(
+    ("name", "drawer"), [("Menu", ".sidebar-drawer"), ("Contents", ".toc-drawer")]
+)
+@both_schemes
+def test_drawers_open_and_close_by_tap(browser, site, scheme, name, drawer):
+    context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
+    page = context.new_page()
+    page.goto(address(scheme, CHAPTER_3, site))
+    link = page.locator(f"{drawer} a.internal").last
+    assert not link.is_visible()
+    page.get_by_role("button", name=name).locator("visible=true").tap()
+    link.wait_for(state="visible")
+    page.wait_for_function(  # it has slid in
+        "at => { const box = document.querySelector(at).getBoundingClientRect();"
+        " return box.left >= 0 && box.right <= innerWidth }",
+        arg=drawer,
+    )
+    link.tap()
+    page.locator(f"{drawer} a.internal").last.wait_for(state="hidden")
+    assert not page.url.endswith(CHAPTER_3)
+    context.close()
+
+
+# ------------------------------------------------------------------------ a long page arrives
+
+LONG = "chapters/08-the-encoder-layer.html"
+GUESSED = """[...document.querySelectorAll("article section > *")]
+  .filter(block => getComputedStyle(block).contentVisibility === "auto").length"""
+ALIVE = "[...document.querySelectorAll('.widget-slot')].map(slot => slot.model !== undefined)"
+NOTHING_BY_ITSELF = "self.requestAnimationFrame = () => {}"
+
+
+def test_a_long_page_is_laid_out_little_by_little(page, site):
+    page.goto(f"{site}/{LONG}", wait_until="commit")
+    page.wait_for_function(f"() => {GUESSED} > 50")
+    page.wait_for_function(f"() => document.readyState === 'complete' && {GUESSED} === 0")
+
+
+@pytest.mark.parametrize("act", ["keydown", "pointerdown", "scroll", "beforeprint"])
+def test_whoever_does_something_finds_the_page_laid_out(page, site, act):
+    page.add_init_script(NOTHING_BY_ITSELF)
+    page.goto(f"{site}/{LONG}")
+    assert page.evaluate(GUESSED) > 50
+    page.evaluate("act => { dispatchEvent(new Event(act)) }", act)
+    assert page.evaluate(GUESSED) == 0
+
+
+def test_a_link_into_the_page_leads_to_its_place_at_once(page, site):
+    page.set_viewport_size({"width": 1440, "height": 900})  # the contents stand beside
+    page.goto(f"{site}/{LONG}", wait_until="commit")
+    link = page.locator(".toc-tree a").nth(9)
+    link.click()
+    page.wait_for_function(
+        """place => {
+            const {top} = document.querySelector(place).getBoundingClientRect();
+            const stays = self.last === scrollY;
+            self.last = scrollY;
+            return stays && Math.abs(top) < 100;
+        }""",
+        arg=link.get_attribute("href"),
+        polling=200,
+    )
+
+
+def test_a_reader_who_comes_back_to_a_place_finds_it_laid_out(page, site):
+    page.add_init_script(NOTHING_BY_ITSELF)
+    page.goto(f"{site}/{LONG}#the-code")
+    assert page.evaluate(GUESSED) == 0
+    page.goto(f"{site}/{LONG}?")
+    assert page.evaluate(GUESSED) > 50
+    page.reload()
+    assert page.evaluate(GUESSED) == 0
+
+
+def test_a_class_of_the_page_or_a_role_styles_little_anew(browser, site):
+    """Furo gives <html> a class as the reader scrolls, and wide boxes get a role."""
+    page = browser.new_page()
+    page.goto(f"{site}/{LONG}")
+    page.wait_for_function(f"() => {GUESSED} === 0")
+    events, ended = [], []
+    session = browser.new_browser_cdp_session()
+    session.on("Tracing.dataCollected", lambda data: events.extend(data["value"]))
+    session.on("Tracing.tracingComplete", lambda data: ended.append(True))
+    trace = {"includedCategories": ["devtools.timeline"]}
+    session.send("Tracing.start", {"transferMode": "ReportEvents", "traceConfig": trace})
+    page.evaluate(
+        f"""async () => {{
+            document.documentElement.classList.toggle("show-back-to-top");
+            await {FRAME};
+            document.querySelectorAll("pre").forEach(box => box.setAttribute("role", "none"));
+            await {FRAME};
+        }}"""
+    )
+    session.send("Tracing.end")
+    while not ended:
+        page.wait_for_timeout(50)
+    session.detach()
+    styled = [e["args"]["elementCount"] for e in events if e["name"] == "UpdateLayoutTree"]
+    elements = page.evaluate("document.querySelectorAll('*').length")
+    page.close()
+    assert styled and max(styled) < elements / 20, (styled, elements)
+
+
+def test_widgets_start_as_they_come_near(page, site):
+    page.goto(f"{site}/{LONG}")
+    page.wait_for_load_state("networkidle")
+    assert not page.evaluate(ALIVE)[-1]
+    page.locator(".widget-slot").last.scroll_into_view_if_needed()
+    page.wait_for_function(f"() => {ALIVE}.at(-1)")
+    page.evaluate(SCROLL)
+    page.wait_for_selector("html[data-widgets=ready]")
+    assert all(page.evaluate(ALIVE))
+
+
+def test_the_first_key_starts_all_widgets(page, site):
+    """Tab goes past a widget that is still a picture."""
+    page.goto(f"{site}/{LONG}")
+    page.keyboard.press("Tab")
+    page.wait_for_selector("html[data-widgets=ready]")
+    assert page.evaluate("scrollY") == 0 and all(page.evaluate(ALIVE))
+
+
+# ------------------------------------------------------------------------------ widgets
+
+
+@pytest.mark.parametrize("name", WITH_WIDGETS)
+def test_pictures_stay_when_modules_fail(browser, site, name):
+    page = browser.new_page()
+    page.route("**/_static/widgets/*.js*", lambda route: route.abort())
+    page.goto(f"{site}/{name}")
+    awake(page)
+    page.evaluate(OPEN_ALL)
+    for slot in page.locator(".widget-slot").all():
+        assert slot.locator(".widget-picture > .abh").is_visible()
+        assert "could not start" in slot.get_by_role("alert").text_content()
+    page.close()
