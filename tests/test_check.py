@@ -143,29 +143,33 @@ def test_wrong_parameters_are_named(name):
     )
 
 
+# How a checker describes its first inputs.
+GIVEN = {
+    "weighted_average": "signal (7,)",
+    "softmax": "scores (3, 5)",
+    "attention_for_one_query": "query (7,), keys (5, 7) and values (5, 3)",
+    "attention": "Q (3, 7), K (5, 7) and V (5, 11)",
+    "scaled_scores": "Q (3, 7) and K (5, 7)",
+    "causal_mask": "n_q = 5 and n_k = 5",
+    "padding_mask": "lengths [2, 5, 4] and n_k = 5",
+    "masked_softmax": "scores (5, 7) and mask (5, 7)",
+    "leak_test": "an attention function",
+    "split_heads": "x (5, 21) and n_heads = 3",
+    "merge_heads": "heads (3, 5, 7)",
+    "sinusoidal_positions": "n = 7 and d_model = 22",
+    "relative_bias": "S (3, 5) and table (11,)",
+    "layer_norm": "x (5, 7), gamma (7,) and beta (7,)",
+    "cross_attention": "X (3, 7), M (5, 11), W_Q (7, 13), W_K (11, 13) and W_V (11, 2)",
+    "online_softmax": "s (7,), V (7, 3) and block = 2",
+    "softmax_backward": "A (3, 5) and dA (3, 5)",
+}
+
+
 @pytest.mark.parametrize("name", CHECKERS)
 def test_errors_name_the_function_and_its_input(name):
     cell = solution(ARGUMENTS[name], "{}['key']")
-    given = {
-        "weighted_average": "signal (7,)",
-        "softmax": "scores (3, 5)",
-        "attention_for_one_query": "query (7,), keys (5, 7) and values (5, 3)",
-        "attention": "Q (3, 7), K (5, 7) and V (5, 11)",
-        "scaled_scores": "Q (3, 7) and K (5, 7)",
-        "causal_mask": "n_q = 5 and n_k = 5",
-        "padding_mask": "lengths [2, 5, 4] and n_k = 5",
-        "masked_softmax": "scores (5, 7) and mask (5, 7)",
-        "leak_test": "an attention function",
-        "split_heads": "x (5, 21) and n_heads = 3",
-        "merge_heads": "heads (3, 5, 7)",
-        "sinusoidal_positions": "n = 7 and d_model = 22",
-        "relative_bias": "S (3, 5) and table (11,)",
-        "layer_norm": "x (5, 7), gamma (7,) and beta (7,)",
-        "cross_attention": "X (3, 7), M (5, 11), W_Q (7, 13), W_K (11, 13) and W_V (11, 2)",
-        "online_softmax": "s (7,), V (7, 3) and block = 2",
-        "softmax_backward": "A (3, 5) and dA (3, 5)",
-    }[name]
-    message = f"solution raised KeyError: 'key' when given {given}."
+    assert name in GIVEN, "GIVEN needs the words for its first inputs"
+    message = f"solution raised KeyError: 'key' when given {GIVEN[name]}."
     assert repr(getattr(check, name)(written(cell))) == message
 
 
@@ -329,6 +333,7 @@ def test_verdicts_are_the_same_each_time(name):
         assert repr(getattr(check, name)(function)) == repr(getattr(check, name)(function))
 
 
+# Checkers whose functions take no floats, or return none.
 WITHOUT_FLOATS = {"causal_mask", "padding_mask", "leak_test", "sinusoidal_positions"}
 
 
