@@ -68,7 +68,8 @@ ONLY_FOR_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.
 REPLACED_BY_OURS = re.compile(r"mystnb\.\w+\.css|furo-extensions\.css")
 # What a page lacks: without JavaScript nothing else says that it follows the reader's system; two
 # landmarks of one kind need names; "Back to top" stands outside of all landmarks; a heading needs
-# a level, and the parts of the contents are none; the empty corner of a table heads nothing.
+# a level, and the parts of the contents are none; the empty corner of a table heads nothing; the
+# search may be found by a search, like any other page.
 AMENDMENTS = {
     "<body>": '<body data-theme="auto">',
     '<aside class="sidebar-drawer': '<aside aria-label="Chapters" class="sidebar-drawer',
@@ -77,6 +78,7 @@ AMENDMENTS = {
     '<article role="main"': "<article",
     '<p class="caption" role="heading">': '<p class="caption">',
     '<th class="head"><p></p></th>': "<td></td>",
+    '<meta name="robots" content="noindex" />': "",
 }
 
 
