@@ -37,10 +37,9 @@ function reachWide(boxes) {
   const isWide = boxes.map(box => box.scrollWidth > box.clientWidth + 1);
   boxes.forEach((box, i) => {
     if (isWide[i] === box.hasAttribute("tabindex")) return;
-    const label = Object.keys(LABELS).find(name => box.classList.contains(name)) ?? "code";
-    const attributes = {
-      tabindex: 0, role: "group", "aria-label": `${LABELS[label] ?? "Code"}, scrolls sideways`,
-    };
+    const kind = Object.keys(LABELS).find(name => box.classList.contains(name));
+    const label = `${LABELS[kind] ?? "Code"}, scrolls sideways`;
+    const attributes = { tabindex: 0, role: "group", "aria-label": label };
     for (const [name, value] of Object.entries(attributes)) {
       if (isWide[i]) box.setAttribute(name, value);
       else box.removeAttribute(name);
@@ -50,7 +49,8 @@ function reachWide(boxes) {
 
 /* The layout of a long chapter in one go would keep its reader waiting. What stands further down is
    laid out when the page has arrived, a little in each frame, and all that is left as soon as the
-   reader does something: then heights that are only guessed would be in the way. */
+   reader does something: then heights that are only guessed would be in the way. The same blocks
+   are named in book.css. */
 function layOutTheRest() {
   const later = "article :is(section ~ section, section ~ section section) > :not(section)";
   const blocks = [...document.querySelectorAll(later)];
