@@ -20,7 +20,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from benchmarks.attention import processor, table
-from tests.conftest import CHROMIUM_FLAGS, Zipped, serve
+from tests.conftest import CHROMIUM_FLAGS, STEADY, Zipped, serve
 from tests.site.harness import awake
 from tests.site.pages import SCHEMES, WIDTHS, left, visit_page
 from tests.site.test_accessibility import ALL, axe_findings
@@ -271,9 +271,7 @@ def main():
     pages, scores = {}, {}
     with serve(SITE, Zipped) as site:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=find_browser(), args=CHROMIUM_FLAGS
-            )
+            browser = playwright.chromium.launch(executable_path=find_browser(), args=STEADY)
             say("site: slider to repaint ...")
             repaints = repaint(browser, site)
             for name in names:

@@ -517,6 +517,8 @@ CALLED = {
     "jupyterlab": ("Makefile", "-m jupyterlab"),
     "jupyterlab-myst": ("tests/site/test_jupyterlab.py", "jupyterlab-myst"),
     "nbval": ("Makefile", "--nbval"),
+    "pytest-rerunfailures": ("tests/conftest.py", "pytest.mark.flaky"),
+    "pytest-timeout": ("pyproject.toml", "timeout = 600"),
     "pytest-xdist": ("Makefile", "-n 2"),
     "ruff": ("Makefile", "-m ruff"),
     "setuptools": ("pyproject.toml", "setuptools.build_meta"),
