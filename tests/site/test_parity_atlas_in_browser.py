@@ -194,6 +194,30 @@ def test_nothing_jumps_and_nothing_hangs_over(browser, addresses, width):
     page.close()
 
 
+def test_no_word_of_the_narrowest_table_is_broken(browser, addresses):
+    page = wake(browser.new_page(viewport={"width": 700, "height": 900}), addresses["http"])
+    broken = page.evaluate(
+        r"""() => {
+            const isBroken = (text, {index, 0: word}) => {
+              const range = document.createRange();
+              range.setStart(text, index);
+              range.setEnd(text, index + word.length);
+              return new Set([...range.getClientRects()].map(line => line.y)).size > 1;
+            };
+            return [...document.querySelectorAll("tr :is(td, th)")].flatMap(cell => {
+              const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+              for (let text; text = walker.nextNode();) {
+                const words = [...text.data.matchAll(/\S+/g)];
+                broken.push(...words.filter(word => isBroken(text, word)).map(word => word[0]));
+              }
+              return broken;
+            });
+        }"""
+    )
+    assert broken == []
+    page.close()
+
+
 def test_a_card_on_a_phone_says_what_each_text_is(browser, addresses):
     page = wake(browser.new_page(viewport={"width": 360, "height": 900}), addresses["http"])
     said = (
