@@ -39,6 +39,19 @@ def pytest_collection_modifyitems(items):
             item.add_marker(again)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item, settings):
+    """Keep what limits the test."""
+    item.limit = settings
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Give the second run a limit of its own: pytest-timeout counts from the first one."""
+    if getattr(item, "execution_count", 1) > 1:
+        item.config.hook.pytest_timeout_set_timer(item=item, settings=item.limit)
+
+
 @pytest.fixture(scope="session")
 def browser():
     """The machine's own Chromium, Chrome or Edge; playwright never downloads one."""
