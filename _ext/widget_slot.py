@@ -1,83 +1,113 @@
 """Widgets in a page without a kernel.
 
-A notebook's output that shows a widget becomes a slot: the widget's still picture, which holds
-the traits it starts with. `widget_host.js` brings each slot to life; until then, and without
-JavaScript, the picture stands there. A widget that only a kernel can move gets a plain
-note in its place. Each widget's module is written once, to a file that pages refer to.
+A notebook keeps the state of a widget that it shows. From that the widget's own module draws its
+picture here, in the embedded engine, as it would in a browser. `widget_host.js` brings each picture
+to life; until then, and without JavaScript, it stands there. A page that is no notebook shows a
+widget by a directive, with the traits that differ from their defaults as JSON:
+
+    :::{widget} AttentionExplorer
+    {"sentence": "The boat reached the bank", "row": 4}
+    :::
+
+A widget that only a kernel can move stands in a cell with the tag `needs-kernel` and gets a plain
+note. Each module is written once, to a file that pages refer to.
 """
 
+import functools
 import hashlib
 import json
-from html import escape
+import re
+from html import escape, unescape
 from pathlib import Path
 
 from docutils import nodes
-from myst_nb.sphinx_ import NbMetadataCollector
+from engine import widget_engine
+from sphinx.util.docutils import SphinxDirective
 
-VIEW = "application/vnd.jupyter.widget-view+json"
+import attnlib.widgets
+from attnlib.widgets import core
 
-_SLOT = """<div class="widget-slot" data-module="{name}">
-<div class="widget-picture">{picture}</div></div>"""
+STORED = re.compile(r'<p data-widget="(\w+)" data-state="([^"]*)">')
 
 _NOTE = """<div class="admonition note kernel-only">
 <p class="admonition-title">Needs a running kernel</p>
 <p>Here stands <code>{name}</code>. It moves when you run this notebook in Jupyter.</p></div>"""
 
 
+@functools.cache
+def engine(name):
+    """The engine in which the module of a widget has run."""
+    return widget_engine(core.module(name))
+
+
+def slot(name, state):
+    """A widget in its state as HTML: a picture, and what the host needs to bring it to life."""
+    picture = engine(name)("widget.still(dukpy.state)", state=state)
+    data = escape(json.dumps(state, ensure_ascii=False))
+    return f'<div class="widget-slot" data-widget="{name}" data-state="{data}">{picture}</div>'
+
+
 def fill_slots(app, doctree):
-    """Replace every widget view of a page by its slot, and the page's bulk state by nothing."""
-    docname = app.env.docname
-    state = _take_state(app.env, docname)
-    used = app.env.widget_modules.setdefault(docname, {})
-    used.clear()
-    bundles = [
-        node for node in doctree.findall(nodes.container) if node.get("nb_element") == "mime_bundle"
-    ]
-    for bundle in bundles:
-        outputs = {child["mime_type"]: child for child in bundle.children}
-        if VIEW not in outputs:
+    """Replace what a notebook keeps of each widget by its slot."""
+    for bundle in list(doctree.findall(nodes.container)):
+        if bundle.get("nb_element") != "mime_bundle":
             continue
-        view = outputs[VIEW]
-        model = state[json.loads(_script_text(view))["model_id"]]
-        if model["model_module"] == "anywidget" and "text/html" in outputs:
-            name = model["state"]["_anywidget_id"].rpartition(".")[2]
-            used[name] = {"js": model["state"]["_esm"], "css": model["state"].get("_css", "")}
-            html = _SLOT.format(name=escape(name), picture=outputs["text/html"].astext())
-        else:
-            html = _NOTE.format(name=escape(model["model_name"].removesuffix("Model")))
-        view.children = [nodes.raw("", html, format="html")]
-        if "text/html" in outputs:
-            bundle.remove(outputs["text/html"])
+        outputs = {child["mime_type"]: child.astext() for child in bundle.children}
+        stored = STORED.match(outputs.get("text/html", ""))
+        if stored:
+            name, state = stored[1], json.loads(unescape(stored[2]))
+            used_by(app.env).add(name)
+            bundle.children = [nodes.raw("", slot(name, state), format="html", mime_type="text/html")]
+        elif "tag_needs-kernel" in bundle.parent.parent["classes"]:
+            name = escape(outputs["text/plain"].partition("(")[0])
+            note = nodes.raw("", _NOTE.format(name=name), format="html", mime_type="text/html")
+            bundle.children = [note]
 
 
-def _take_state(env, docname):
-    """The state of all models of a page, taken out of what MyST-NB would load and write whole."""
-    files = NbMetadataCollector.get_js_files(env, docname)
-    taken = {key: files.pop(key) for key in list(files) if key.startswith("ipywidgets")}
-    if not taken:
-        return {}
-    _, script = taken["ipywidgets_state"]
-    return json.loads(script["body"])["state"]
+class Widget(SphinxDirective):
+    """A widget of `attnlib.widgets`, with its traits as JSON."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        """Draw the widget, or say which name or trait is wrong."""
+        name = self.arguments[0]
+        try:
+            made = getattr(attnlib.widgets, name)(**json.loads("\n".join(self.content) or "{}"))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise self.error(f"widget {name}: {error}") from error
+        return [self.node(name, made.state)]
+
+    def node(self, name, state):
+        """The slot of a widget, noted for its page."""
+        used_by(self.env).add(name)
+        return nodes.raw("", slot(name, state), format="html")
 
 
-def _script_text(view):
-    """The JSON of the script element that MyST-NB makes of a view."""
-    return view.astext().partition(">")[2].rpartition("<")[0]
+def used_by(env):
+    """The names of the widgets of the page that is read."""
+    return env.widgets_used.setdefault(env.docname, set())
 
 
-def assets(modules):
-    """The files under _static that these modules need: {name: text}.
+def assets(names):
+    """The files under _static that these widgets need: {name: text}.
 
     A name changes with its content, so that a reader's browser never keeps an old one.
     """
-    texts = {("widgets", "css"): "\n".join(sorted({module["css"] for module in modules.values()}))}
-    for name, module in sorted(modules.items()):
-        call = f"registerWidget({json.dumps(name)}, {json.dumps(module['js'])});\n"
-        texts[name, "js"] = call
+    texts = {("widgets", "css"): core.style(*names)}
+    for name in names:
+        call = f"registerWidget({json.dumps(name)}, {json.dumps(core.module(name))});\n"
+        texts[core.stem(name), "js"] = call
     return {
         f"widgets/{stem}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
         for (stem, suffix), text in texts.items()
     }
+
+
+def all_assets(app):
+    """The files of the whole book: one style for all pages, so that it is fetched once."""
+    return assets(sorted(set().union(*app.env.widgets_used.values())))
 
 
 def write_assets(app, builder):
@@ -85,9 +115,7 @@ def write_assets(app, builder):
     if builder.format != "html":
         return
     static = Path(app.outdir, "_static")
-    wanted = {}
-    for modules in app.env.widget_modules.values():
-        wanted |= assets(modules)
+    wanted = all_assets(app)
     for old in static.glob("widgets/*"):
         if f"widgets/{old.name}" not in wanted:
             old.unlink()
@@ -98,31 +126,39 @@ def write_assets(app, builder):
 
 def add_files(app, pagename, templatename, context, doctree):
     """Give a page the host, the modules and the style that its widgets need, and only those."""
-    modules = app.env.widget_modules.get(pagename)
-    if not modules:
+    used = app.env.widgets_used.get(pagename)
+    if not used:
         return
     app.add_js_file("widget_host.js", loading_method="defer")
-    for name in assets(modules):
-        if name.endswith(".css"):
+    stems = {core.stem(name) for name in used}
+    for name in all_assets(app):
+        stem, _, suffix = Path(name).name.split(".")
+        if suffix == "css":
             app.add_css_file(name)
-        else:
+        elif stem in stems:
             app.add_js_file(name, loading_method="defer")
 
 
 def _begin(app):
-    if not hasattr(app.env, "widget_modules"):
-        app.env.widget_modules = {}
+    if not hasattr(app.env, "widgets_used"):
+        app.env.widgets_used = {}
 
 
 def _forget(app, env, docname):
-    env.widget_modules.pop(docname, None)
+    env.widgets_used.pop(docname, None)
+
+
+def _merge(app, env, docnames, other):
+    env.widgets_used |= {name: other.widgets_used[name] for name in docnames & other.widgets_used.keys()}
 
 
 def setup(app):
     """Register with Sphinx."""
+    app.add_directive("widget", Widget)
     app.connect("builder-inited", _begin)
     app.connect("env-purge-doc", _forget)
+    app.connect("env-merge-info", _merge)
     app.connect("doctree-read", fill_slots)
     app.connect("write-started", write_assets)
     app.connect("html-page-context", add_files)
-    return {"parallel_read_safe": False, "parallel_write_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

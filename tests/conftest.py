@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "_ext")]
 pytest.register_assert_rewrite("tests.site.harness")  # its asserts say what they compare, too
 
 SITE = ROOT / "_build" / "html"

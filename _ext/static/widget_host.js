@@ -1,9 +1,9 @@
 /**
  * Brings the widgets of a static page to life: no kernel, no network, also from file://.
  *
- * Each slot holds a still picture, and that the traits it starts with. A widget's module arrives as
- * text, because a page opened from disk may not import a file but may import a blob. The picture
- * stays until the widget has drawn itself, and stays for good, with a note, if it cannot.
+ * Each slot holds a picture and the state in which it was drawn; the widget's module goes on from
+ * there. It arrives as text, because a page opened from disk may not import a file but may import
+ * a blob. If it fails, the picture stays as it is, with a note.
  */
 (() => {
   const sources = new Map();
@@ -47,22 +47,12 @@
   }
 
   async function start(slot) {
-    const picture = slot.querySelector(".widget-picture");
-    const model = new Model(JSON.parse(picture.firstElementChild.dataset.state));
-    model.set("_markup", picture.innerHTML);
-    const el = document.createElement("div");
+    const model = new Model(JSON.parse(slot.dataset.state));
     try {
-      const { default: widget } = await load(slot.dataset.module);
-      await widget.initialize?.({ model });
-      // Drawn out of sight at its true width, then put in the picture's place in one go.
-      el.style.cssText = "position: absolute; visibility: hidden; inset-inline: 0";
-      slot.append(el);
-      await widget.render({ model, el });
-      el.removeAttribute("style");
-      picture.remove();
+      const { default: widget } = await load(slot.dataset.widget);
+      widget.render({ model, el: slot });
       slot.model = model; // for the curious, in the browser's console
     } catch (error) {
-      el.remove();
       const note = document.createElement("p");
       note.className = "widget-note";
       note.setAttribute("role", "alert");

@@ -1,29 +1,9 @@
 """The instruments of the course: ipywidgets that also live in a page without a kernel."""
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
-from attnlib.widgets.cost_calculator import CostCalculator
-from attnlib.widgets.hand_calculator import HandCalculator
-from attnlib.widgets.heads_viewer import HeadsViewer
-from attnlib.widgets.layer_explorer import LayerExplorer
-from attnlib.widgets.mask_painter import MaskPainter
-from attnlib.widgets.parity_atlas import ParityAtlas
-from attnlib.widgets.positions_explorer import PositionsExplorer
-from attnlib.widgets.predict import Predict
-from attnlib.widgets.progress import Progress
-from attnlib.widgets.quiz import Quiz
 from attnlib.widgets.scaling_explorer import ScalingExplorer
 
 __all__ = [
     "AttentionExplorer",
-    "CostCalculator",
-    "HandCalculator",
-    "HeadsViewer",
-    "LayerExplorer",
-    "MaskPainter",
-    "ParityAtlas",
-    "PositionsExplorer",
-    "Predict",
-    "Progress",
-    "Quiz",
     "ScalingExplorer",
 ]

@@ -1,16 +1,24 @@
 /**
- * ScalingExplorer: the still picture's own drawing, whose marks follow d_k and the divisor.
+ * ScalingExplorer: how far scores spread as d_k grows, one row of weights, and where that row
+ * stands on the curves of entropy and of the Jacobian's norm.
  *
- * The curves do not depend on the traits: Python has drawn them, and they stay as they are.
+ * The curves do not depend on the reader's choices: attnlib has measured them.
  */
-import { copy, entropy, mount, softmax, wordVector } from "./core.js";
+import {
+  DIVISORS, buttons, element, entropy, html, line, nearest, select, sheet, softmax, table, text, wordVector,
+} from "./core.js";
+
+export const defaults = { d_k: 64, divisor: "sqrt", curves_drawn: {} };
+export const layout = "abh-instrument abh-beside";
+
+const DASHES = { sqrt: "none", none: "5 3", d_k: "1.5 2.5" };
 
 const MAX_D_K = 1024;
 const N = { keys: 64, queries: 64 };
 const ROW = 35; // the query whose row is shown
-const TRAITS = ["d_k", "divisor"];
+const SETS = 16; // of keys behind the curves
 
-/** The drawing, in units of a 360 x 476 sheet. The still picture in Python uses the same ones. */
+/** The drawing, in units of a 360 x 476 sheet. */
 const SHEET = {
   left: 34, wide: 312, histogram: 112, peak: 68, reach: 128, bins: 32, bars: 278, tallest: 100,
   plots: { entropy: 34, jacobian: 210 }, plot: 128, floor: 420, rise: 96,
@@ -74,10 +82,12 @@ export function compute({ d_k, divisor }) {
   };
 }
 
-/** The attributes of each moving part of the drawing; "text" is what it says. */
-export function marks({ d_k, divisor }, now) {
-  const { scores, weights, theory } = now;
-  const { left, wide, bins, bars, tallest, plots, floor, rise } = SHEET;
+const x = (name, d) => SHEET.plots[name] + (SHEET.plot * Math.log2(d)) / 10;
+const y = (name, value) => SHEET.floor - (SHEET.rise * value) / SHEET.highest[name];
+
+/** The marks that follow the reader's choices. */
+function marks({ d_k, divisor }, { scores, weights, theory, spread }) {
+  const { left, wide, bins, bars, tallest } = SHEET;
   const counts = new Array(bins).fill(0);
   for (const score of scores) {
     counts[Math.min(Math.max(Math.floor((score / theory + 4) * (bins / 8)), 0), bins - 1)] += 1;
@@ -91,32 +101,126 @@ export function marks({ d_k, divisor }, now) {
   const sorted = [...weights].sort((a, b) => b - a);
   const bar = (w, j) =>
     `M${(left + (j + 0.15) * side).toFixed(2)} ${bars}v${(-tallest * w).toFixed(1)}h${(0.7 * side).toFixed(2)}V${bars}`;
-
-  const x = (name) => (plots[name] + (SHEET.plot * Math.log2(d_k)) / 10).toFixed(1);
-  const dot = (name) => ({ cx: x(name), cy: (floor - (rise * now[name]) / SHEET.highest[name]).toFixed(1) });
-  const line = (name) =>
-    name === divisor
-      ? { stroke: "var(--weight)", "stroke-width": "2.5" }
-      : { stroke: "var(--muted)", "stroke-width": "1.3" };
   const formula = { sqrt: "", none: `√${d_k} = `, d_k: `1/√${d_k} = ` }[divisor];
   return {
-    spread: {
-      text: `standard deviation ${now.spread.toPrecision(3)}; in theory ${formula}${Number(theory.toPrecision(4))}`,
-    },
-    histogram: { d: `M${edge(0)} ${SHEET.histogram}${steps.join("")}V${SHEET.histogram}Z` },
-    bars: { d: sorted.map(bar).join("") },
-    top: { text: sorted[0].toFixed(2), y: (bars - tallest * sorted[0] - 6).toFixed(1) },
-    here: { d: Object.keys(plots).map((name) => `M${x(name)} ${floor - rise}V${floor}`).join("") },
-    dot_entropy: dot("entropy"),
-    dot_jacobian: dot("jacobian"),
-    line_sqrt: line("sqrt"),
-    line_none: line("none"),
-    line_d_k: line("d_k"),
+    spread: `standard deviation ${spread.toPrecision(3)}; in theory ${formula}${Number(theory.toPrecision(4))}`,
+    histogram: `M${edge(0)} ${SHEET.histogram}${steps.join("")}V${SHEET.histogram}Z`,
+    bars: sorted.map(bar).join(""),
+    top: { said: sorted[0].toFixed(2), y: bars - tallest * sorted[0] - 6 },
   };
 }
 
+function drawing(s, now) {
+  const { left, wide, histogram, reach, bars, tallest, plots, plot, floor, rise } = SHEET;
+  const { spread, histogram: outline, bars: row, top } = marks(s, now);
+  const middle = { "text-anchor": "middle" };
+  const end = { "text-anchor": "end" };
+  return sheet(
+    "sheet", 360, 476,
+    `Scores with a standard deviation of ${now.spread.toPrecision(3)}; a row of ${N.keys} weights, the largest ` +
+      `${top.said}; curves of entropy and Jacobian norm. The tables below hold the numbers.`,
+    text(`${N.queries} × ${N.keys} scores after the division: how far they spread`, 0, 14, "ink"),
+    text(spread, 0, 31, "muted", { "data-part": "spread" }),
+    element("path", { d: outline, fill: "var(--muted)", stroke: "var(--muted)" }),
+    line(`M${left} ${histogram}H${left + wide}`),
+    [-100, -50, 0, 50, 100].map((at) =>
+      text(String(at).replace("-", "−"), left + wide / 2 + (at * wide) / 2 / reach, 127, "muted", middle),
+    ),
+    text(`One row of weights, ${N.keys} keys, the largest first`, 0, 158, "ink"),
+    text("1", left - 6, bars - tallest + 4, "muted", end),
+    text("0", left - 6, bars + 4, "muted", end),
+    line(`M${left} ${bars - tallest}V${bars}H${left + wide}`),
+    element("path", { d: row, fill: "var(--weight)" }),
+    text(top.said, left + 8, top.y, "weight", { "data-part": "top" }),
+    axes("entropy", "Entropy against d_k", ["2", "4"]),
+    axes("jacobian", "Jacobian norm against d_k", [".25", ".5"]),
+    curve(s, "sqrt", 34, "÷ √d_k"),
+    curve(s, "none", 120, "not scaled"),
+    curve(s, "d_k", 226, "÷ d_k"),
+    Object.keys(plots).map((name) => [
+      element("path", { d: `M${x(name, s.d_k).toFixed(1)} ${floor - rise}V${floor}`, stroke: "var(--ink)" }),
+      element("circle", { cx: x(name, s.d_k), cy: y(name, now[name]), r: 4, fill: "var(--weight)" }),
+    ]),
+  );
+
+  function axes(name, title, levels) {
+    const at = plots[name];
+    return [
+      text(title, at - left, 308, "ink"),
+      ["0", ...levels].map((level) => text(level, at - 6, y(name, Number(level)) + 4, "muted", end)),
+      line(`M${at} ${floor - rise}V${floor}h${plot}`),
+      [1, 32, 1024].map((d) => text(d, x(name, d), 436, "muted", middle)),
+    ];
+  }
+}
+
+/** The two curves of a divisor and its line in the legend. */
+function curve({ divisor, curves_drawn }, name, at, label) {
+  const path = (plot) =>
+    "M" +
+    curves_drawn[`${plot}_${name}`]
+      .map((value, i) => `${x(plot, curves_drawn.d_k[i]).toFixed(1)} ${y(plot, value).toFixed(1)}`)
+      .join("L");
+  const picked = name === divisor;
+  return [
+    element("path", {
+      d: `${path("entropy")}${path("jacobian")}M${at} 464h22`, fill: "none", "stroke-dasharray": DASHES[name],
+      stroke: picked ? "var(--weight)" : "var(--muted)", "stroke-width": picked ? 2.5 : 1.3,
+    }),
+    text(label, at + 28, 468, "ink"),
+  ];
+}
+
+/** A small number in few signs: 0.180, or 7e-5. */
+const brief = (value) => (value >= 0.001 ? value.toFixed(3) : value.toExponential(0));
+
+export function picture(s) {
+  const now = compute(s);
+  const stops = s.curves_drawn.d_k;
+  const largest = Math.max(...now.weights);
+  const at = { min: 0, max: stops.length - 1, value: nearest(stops, s.d_k), "aria-valuetext": `d_k = ${s.d_k}` };
+  return [
+    html`<div class="controls">
+<label class="main"><span>Query and key size, <i>d<sub>k</sub></i>
+<b class="number">${s.d_k}</b></span>
+${element("input", { type: "range", name: "d_k", ...at })}</label>
+<label class="wide"><span>Divide scores by</span>
+${select("divisor", DIVISORS, s.divisor)}</label>
+</div>`,
+    html`<div class="readout">
+<p><span class="big" data-part="largest">${largest.toFixed(2)}</span>
+<span>largest weight of the row, on <b class="key">key ${now.weights.indexOf(largest) + 1}</b></span></p>
+<p><span class="big" data-part="entropy">${now.entropy.toFixed(2)}</span>
+<span>entropy in nats, of at most ln ${N.keys} = ${Math.log(N.keys).toFixed(2)}</span></p>
+<p><span class="big" data-part="jacobian">${brief(now.jacobian)}</span>
+<span>norm of the softmax Jacobian: how much of a gradient gets back through</span></p>
+${buttons()}</div>`,
+    html`<div class="picture">${drawing(s, now)}</div>`,
+    html`<p class="cell">Lines: the median of ${SETS * N.queries} rows.
+Dots: the row above, of query ${ROW + 1}.</p>`,
+    () => tables(s, now),
+  ];
+}
+
+function tables({ curves_drawn }, { row, weights }) {
+  const plots = [["entropy", "entropy"], ["jacobian", "Jacobian norm"]];
+  const columns = plots.flatMap(([plot, title]) =>
+    Object.entries(DIVISORS).map(([divisor, label]) => [`${plot}_${divisor}`, `${title}, divided by ${label}`]),
+  );
+  const curves = [1, 4, 16, 64, 256, 1024].map((d) => {
+    const at = curves_drawn.d_k.indexOf(d);
+    return [d, ...columns.map(([column]) => brief(curves_drawn[column][at]))];
+  });
+  return html`<div class="visually-hidden">
+${table(
+  `Query ${ROW + 1}: scores after the division, and weights`, ["key", "score", "weight"],
+  row.map((score, j) => [`key ${j + 1}`, score.toFixed(2), weights[j].toFixed(4)]),
+)}
+${table(`The curves: medians of ${SETS * N.queries} rows`, ["d_k", ...columns.map(([, title]) => title)], curves)}</div>`;
+}
+
 /** Runnable NumPy for what is on the screen: another d_k may be put in. */
-export function numpyCode({ d_k, divisor }) {
+export function code({ d_k, divisor }) {
   const divided = { sqrt: " / np.sqrt(d_k)", none: "", d_k: " / d_k" }[divisor];
   return [
     "import numpy as np",
@@ -148,62 +252,7 @@ export function numpyCode({ d_k, divisor }) {
   ];
 }
 
-/** A small number in few signs: 0.180, or 7e-5. */
-const brief = (x) => (x >= 0.001 ? x.toFixed(3) : x.toExponential(0));
-
-function render({ model, el }) {
-  const state = () => Object.fromEntries(TRAITS.map((trait) => [trait, model.get(trait)]));
-  const start = state();
-  let stops;
-
-  function draw(view) {
-    const s = state();
-    const now = compute(s);
-    for (const [name, { text, ...attributes }] of Object.entries(marks(s, now))) {
-      const part = view.part(name);
-      for (const [key, value] of Object.entries(attributes)) {
-        if (part.getAttribute(key) !== value) part.setAttribute(key, value);
-      }
-      if (text) view.put(name, { textContent: text });
-    }
-
-    stops ??= view.part("d_k").dataset.stops.split(" ").map(Number);
-    const away = stops.map((stop) => Math.abs(stop - s.d_k));
-    const largest = Math.max(...now.weights);
-    view.put("d_k", { value: away.indexOf(Math.min(...away)), ariaValueText: `d_k = ${s.d_k}` });
-    view.put("d_k_value", { textContent: s.d_k });
-    view.put("divisor", { value: s.divisor });
-    view.put("largest", { textContent: largest.toFixed(2) });
-    view.put("top_key", { textContent: `key ${now.weights.indexOf(largest) + 1}` });
-    view.put("entropy", { textContent: now.entropy.toFixed(2) });
-    view.put("jacobian", { textContent: brief(now.jacobian) });
-
-    // Only for the ear: wait until the slider rests.
-    view.later(() => {
-      dotsOf(MAX_D_K); // kept, so that a leap to the far end costs as little as any move
-      const [, ...rows] = view.part("table").rows;
-      rows.forEach(({ cells }, j) => {
-        cells[1].textContent = now.row[j].toFixed(2);
-        cells[2].textContent = now.weights[j].toFixed(4);
-      });
-      view.part("sheet").setAttribute(
-        "aria-label",
-        `Scores with a standard deviation of ${now.spread.toPrecision(3)}; a row of ${N.keys} weights, the ` +
-          `largest ${largest.toFixed(2)}; curves of entropy and Jacobian norm. The tables below hold the numbers.`,
-      );
-    });
-  }
-
-  const view = mount(model, el, draw);
-  const on = (name, event, handle) => view.part(name).addEventListener(event, handle);
-  on("d_k", "input", (event) => view.set({ d_k: stops[event.target.value] }));
-  on("divisor", "change", (event) => view.set({ divisor: event.target.value }));
-  on("copy", "click", () => copy(view, numpyCode(state())));
-  on("reset", "click", () => {
-    view.set(start);
-    view.say("");
-  });
-  return view.end;
+export function live(view) {
+  view.on("d_k", "input", (event) => view.set({ d_k: view.state().curves_drawn.d_k[event.target.value] }));
+  view.on("divisor", "change", (event) => view.set({ divisor: event.target.value }));
 }
-
-export default { render };

@@ -4,14 +4,15 @@ import json
 import re
 from contextlib import contextmanager
 
-import numpy as np
 import pytest
+import widget_slot
 from axe_playwright_python.base import AXE_SCRIPT
-from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, settings
 
-from attnlib.widgets.base import css
+from attnlib import palette
+from attnlib.widgets import core
 from tests.conftest import ROOT, serve
+from tests.widgets.pictures import picture, run
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -21,8 +22,6 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A pa
 color: var(--ink); }} .widget-slot {{ position: relative; }}</style></head>
 <body><main><h1>A page</h1>{slots}
 <p id="after">What comes after.</p></main></body>"""
-SLOT = """<div class="widget-slot" data-module="{name}">
-<div class="widget-picture">{picture}</div></div>"""
 FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # A browser that lets a page keep nothing, or no more.
 BLOCKED = """Object.defineProperty(self, "localStorage", {
@@ -36,7 +35,6 @@ AXE = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "rules": {"target-size": {"enabled": True}},
 }
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 browser_test = settings(
     max_examples=40,
     deadline=None,
@@ -60,11 +58,11 @@ def module_size(widget):
 
 def write_page(folder, *widgets):
     """Write a page with these widgets, and what it refers to."""
-    sources = {type(widget).__name__: widget._esm for widget in widgets}
-    slots = (SLOT.format(name=type(w).__name__, picture=w._picture()) for w in widgets)
-    modules = (f"registerWidget({json.dumps(n)}, {json.dumps(s)});\n" for n, s in sources.items())
+    names = sorted({type(widget).__name__ for widget in widgets})
+    modules = (f"registerWidget({json.dumps(n)}, {json.dumps(core.module(n))});\n" for n in names)
+    slots = "".join(widget_slot.slot(type(widget).__name__, widget.state) for widget in widgets)
     for file, text in {
-        "page.html": PAGE.format(slots="".join(slots), css=css()),
+        "page.html": PAGE.format(slots=slots, css=palette.css() + core.style(*names)),
         "widget_host.js": host(),
         "module.js": "".join(modules),
     }.items():
@@ -112,17 +110,7 @@ def import_module(page, widget, name="widget"):
     return page
 
 
-# ------------------------------------------------------------------ the browser beside Python
-
-
-def traits(widget):
-    """The state that a widget's module works on."""
-    return {name: getattr(widget, name) for name in widget._shown}
-
-
-def still(widget):
-    """A widget's still picture, to look parts up in."""
-    return BeautifulSoup(widget._picture(), "html.parser")
+# --------------------------------------------------------------- the browser beside the engine
 
 
 def texts(page, parts):
@@ -131,30 +119,10 @@ def texts(page, parts):
     return {part: page.locator(f"[data-part={part}]").text_content() for part in parts}
 
 
-def still_texts(widget, parts):
-    """What these parts say in the still picture."""
-    picture = still(widget)
-    return {part: picture.select_one(f"[data-part={part}]").get_text() for part in parts}
-
-
-def assert_same_marks(found, wanted):
-    """The same attributes of the same parts; a number may round to its other neighbour."""
-    assert found.keys() == wanted.keys()
-    for part, attributes in wanted.items():
-        assert found[part].keys() == attributes.keys()
-        for name, value in attributes.items():
-            assert NUMBER.split(found[part][name]) == NUMBER.split(value), part
-            numbers = ([float(x) for x in NUMBER.findall(v)] for v in (found[part][name], value))
-            np.testing.assert_allclose(*numbers, atol=0.11, err_msg=part)
-
-
-def run(code):
-    """Run copied NumPy code; return its names, with all it prints as the list `printed`."""
-    printed = []
-    names = {"print": lambda *words: printed.append(" ".join(map(str, words)))}
-    with np.errstate(all="raise", under="ignore"):
-        exec(code, names)
-    return names | {"printed": printed}
+def drawn_texts(widget, parts):
+    """What these parts say in the picture that the engine draws."""
+    soup = picture(widget)
+    return {part: soup.select_one(f"[data-part={part}]").get_text() for part in parts}
 
 
 def copied(page):
@@ -206,7 +174,7 @@ def assert_nothing_moves(browser, address, width, states):
     page.goto(address)
     # In one go: the widget may take the picture's place at any moment.
     height = page.evaluate(
-        "document.querySelector('.widget-picture, .abh').getBoundingClientRect().height"
+        "document.querySelector('.abh').getBoundingClientRect().height"
     )
     awake(page)
     places = set()
@@ -260,7 +228,7 @@ def assert_picture_stands(browser, addresses):
     page = context.new_page()
     page.goto(addresses["file"])
     assert page.locator("svg").first.is_visible() and page.locator("input").first.is_disabled()
-    name = page.locator(".widget-slot").get_attribute("data-module")
+    name = page.locator(".widget-slot").get_attribute("data-widget")
     context.close()
     page = browser.new_page()
     planted = f"registerWidget('{name}', 'throw new Error(\"planted\")')"

@@ -1,22 +1,22 @@
-"""ScalingExplorer on the Python side: its numbers, its curves, its still picture, its errors."""
+"""ScalingExplorer: its numbers in Python and in JavaScript, its curves, its errors."""
 
 import math
 
 import numpy as np
 import pytest
 import traitlets
-from bs4 import BeautifulSoup
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import ScalingExplorer
 from attnlib.widgets import scaling_explorer as module
-from attnlib.widgets.attention_explorer import DIVISORS, word_vector
+from attnlib.widgets.core import DIVISORS, word_vector
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
 
-
-def still(widget):
-    return BeautifulSoup(widget._repr_mimebundle_()[0]["text/html"], "html.parser")
+explorers = SAMPLES[ScalingExplorer]
+some = settings(steady, max_examples=7)  # 64 x 64 x d_k products each
 
 
 def test_scores_are_dot_products_of_named_vectors_divided():
@@ -92,22 +92,26 @@ def test_arrays_that_widgets_share_cannot_be_changed():
             setattr(explorer, name, 0)
 
 
-@settings(deadline=None)  # the first one measures the curves
-@given(st.integers(1, 1024), st.sampled_from(list(DIVISORS)))
-def test_whatever_is_set_is_in_bounds_and_drawn_without_gibberish(d_k, divisor):
-    explorer = ScalingExplorer(d_k=d_k, divisor=divisor)
-    assert explorer.weights.sum() == pytest.approx(1)
-    assert 0 <= explorer.entropy <= math.log(64) and 0 <= explorer.jacobian_norm <= 0.5
-    drawn = explorer._picture()
-    assert "nan" not in drawn and "inf" not in drawn
+@some
+@given(explorer=explorers)
+def test_javascript_computes_what_attnlib_computes(explorer):
+    found = js(explorer, "compute(state)")
+    np.testing.assert_allclose(found["scores"], explorer.scores.ravel(), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found["weights"], explorer.weights, rtol=0, atol=1e-9)
+    assert found["spread"] == pytest.approx(explorer.spread, abs=1e-9)
+    assert found["entropy"] == pytest.approx(explorer.entropy, abs=1e-9)
+    assert found["jacobian"] == pytest.approx(explorer.jacobian_norm, rel=1e-6)
 
 
-def test_traits_follow_a_link_and_repr_makes_it_again():
-    explorer = ScalingExplorer()
-    assert repr(explorer) == "ScalingExplorer(d_k=64, divisor='sqrt')"
-    explorer.d_k = 100
-    assert explorer.Q.shape == (64, 100)
-    assert repr(eval(repr(explorer))) == repr(explorer)
+@some
+@given(explorer=explorers)
+def test_copied_code_gives_the_numbers_on_the_screen(explorer):
+    names = run(js(explorer, "code(state)"))
+    np.testing.assert_allclose(names["scores"], explorer.scores, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(names["weights"], explorer.weights, rtol=0, atol=1e-9)
+    assert names["entropy"] == pytest.approx(explorer.entropy, abs=1e-9)
+    norm = np.linalg.norm(names["jacobian"])
+    assert norm == pytest.approx(explorer.jacobian_norm, rel=1e-6, abs=1e-15)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1025, 10**30, True])
@@ -130,33 +134,22 @@ def test_wrong_kind_is_refused(trait, value):
         ScalingExplorer(**{trait: value})
 
 
-def test_unknown_argument():
-    with pytest.raises(TypeError, match="got row"):
-        ScalingExplorer(row=3)
-
-
-def test_picture_is_the_same_every_time_and_shows_the_numbers():
+def test_picture_shows_the_numbers():
     explorer = ScalingExplorer(d_k=256, divisor="none")
-    picture = still(explorer)
-    assert str(picture) == str(still(ScalingExplorer(d_k=256, divisor="none")))
-    assert picture.fieldset.has_attr("disabled")
+    soup = picture(explorer)
     parts = {
-        name: picture.select_one(f"[data-part={name}]").get_text()
-        for name in ("largest", "entropy", "top_key", "spread")
+        name: soup.select_one(f"[data-part={name}]").get_text()
+        for name in ("largest", "entropy", "spread")
     }
     assert parts["largest"] == f"{explorer.weights.max():.2f}"
-    assert parts["top_key"] == f"key {explorer.weights.argmax() + 1}"
+    assert soup.select_one(".readout .key").get_text() == f"key {explorer.weights.argmax() + 1}"
     assert parts["entropy"] == f"{explorer.entropy:.2f}"
     assert parts["spread"] == "standard deviation 16.1; in theory √256 = 16"
-    row, curves = picture.find_all("table")
-    assert len(row.find_all("tr")) == 65
-    assert row.find_all("tr")[1].get_text(" ").startswith("key 1 ")
+    row, curves = soup.find_all("table")
+    cells = [td.get_text() for td in row.find_all("td")]
+    assert cells[1::2] == [f"{weight:.4f}" for weight in explorer.weights]
+    np.testing.assert_allclose([float(x) for x in cells[::2]], explorer.scores[35], atol=0.0051)
     assert curves.find_all("tr")[-1].th.get_text() == "1024"
-    for control in picture.find_all(["input", "select"]):
-        assert control.find_parent("label").get_text(strip=True)
-
-
-def test_module_stands_alone():
-    source = ScalingExplorer._esm
-    assert "./core.js" not in source and "export default { render }" in source
-    assert "export function softmax" not in source
+    assert f"the largest {explorer.weights.max():.2f}" in soup.svg["aria-label"]
+    bold = [path["stroke-dasharray"] for path in soup.select("path[stroke-width='2.5']")]
+    assert bold == ["5 3"]  # the divisor's curves stand out

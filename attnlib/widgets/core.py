@@ -1,0 +1,135 @@
+"""What every widget of the course shares on the Python side."""
+
+import html
+import json
+import math
+import re
+from pathlib import Path
+
+import anywidget
+import numpy as np
+import traitlets
+
+from attnlib import palette
+
+_HERE = Path(__file__).parent
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./core\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULTILINE)
+
+# What scores may be divided by, as a function of d_k.
+DIVISORS = {"sqrt": math.sqrt, "none": lambda d_k: 1.0, "d_k": float}
+
+
+def stem(name):
+    """The name of the files of a widget: "mask_painter" for "MaskPainter"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def module(name):
+    """The JavaScript of the widget `name` as one module, the shared core put before it.
+
+    A notebook imports a widget's module through a blob URL, from where no relative path leads
+    to the core. So the core stands in front, in a function of its own that hides its names. What
+    the widget's file exports, `core.widget` makes a widget of.
+    """
+    core = (_HERE / "core.js").read_text(encoding="utf-8")
+    inlined = f"const core = (() => {{\n{_EXPORT.sub('', core)}\nreturn {{ {_exports(core)} }};\n}})();\n"
+    own = (_HERE / f"{stem(name)}.js").read_text(encoding="utf-8")
+    own = _IMPORT.sub(lambda match: f"const {{{match[1]}}} = core;\n", own, count=1)
+    return f"{inlined}{own}\nexport default core.widget({json.dumps(name)}, {{ {_exports(own)} }});\n"
+
+
+def _exports(source):
+    return ", ".join(match[1] for match in _EXPORT.finditer(source))
+
+
+def style(*names):
+    """The style that all widgets share, then those of the widgets `names`."""
+    files = (_HERE / "core.css", *(_HERE / f"{stem(name)}.css" for name in names))
+    return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def word_vector(word, role, d):
+    """`d` numbers for a word, mean 0 and variance 1, always the same for the same word and role.
+
+    Made by the same integer arithmetic as in the browser, so the two agree to the last bit.
+    """
+    seed = 0x811C9DC5
+    for unit in np.frombuffer(f"{role}:{word}".encode("utf-16-le", "surrogatepass"), "<u2"):
+        seed = ((seed ^ int(unit)) * 0x01000193) % 2**32
+    bits = np.arange(d, dtype=np.uint32) * np.uint32(0x9E3779B9) + np.uint32(seed)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        bits = (bits ^ (bits >> np.uint32(shift))) * np.uint32(factor)
+    bits ^= bits >> np.uint32(16)
+    return math.sqrt(12) * ((bits + 0.5) / 2**32 - 0.5)
+
+
+def check_key(key):
+    """Return `key`, the lasting name of something a reader answers, if it has the right form."""
+    if not isinstance(key, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key):
+        raise ValueError(f"key needs small letters, digits and single dashes; got {key!r}")
+    return key
+
+
+class Whole(traitlets.Int):
+    """A trait that holds a whole number from `least` to `most`; others are a ValueError."""
+
+    def __init__(self, least, most, default, **metadata):
+        super().__init__(default, **metadata)
+        self.least, self.most = least, most
+
+    def validate(self, obj, value):
+        """Return `value` if it lies within the bounds."""
+        super().validate(obj, value)
+        if isinstance(value, bool) or not self.least <= value <= self.most:
+            bounds = f"from {self.least} to {self.most}"
+            raise ValueError(f"{self.name} needs a whole number {bounds}; got {value}")
+        return value
+
+
+class CourseWidget(anywidget.AnyWidget):
+    """An anywidget that is drawn in JavaScript alone: while the book is built, and alive.
+
+    A class `MaskPainter` finds its module in `mask_painter.js` and its style in
+    `mask_painter.css`. Its state is its synced traits, in the order in which they are defined;
+    those that are read-only are data that the module needs and nobody sets.
+    """
+
+    def __init_subclass__(cls, **kwargs):
+        # anywidget makes a class of the same name anew for each widget, with traits for the two.
+        if "_esm" not in vars(cls):
+            cls._esm = module(cls.__name__)
+            cls._css = palette.css() + style(cls.__name__)
+            traits = ((n, t) for n, t in vars(cls).items() if isinstance(t, traitlets.TraitType))
+            cls._state = {name: trait for name, trait in traits if trait.metadata.get("sync")}
+            cls._shown = [name for name, trait in cls._state.items() if not trait.read_only]
+        super().__init_subclass__(**kwargs)
+
+    def __init__(self, **traits):
+        unknown = ", ".join(sorted(set(traits) - set(self._shown)))
+        if unknown:
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self._shown)}; got {unknown}")
+        super().__init__(**traits)
+
+    @property
+    def state(self):
+        """The state, as plain values that go into a page."""
+        return {name: getattr(self, name) for name in self._state}
+
+    def __repr__(self):
+        """Return the call that makes this widget: the same text in every run."""
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
+        return f"{type(self).__name__}({shown})"
+
+    def _repr_mimebundle_(self, **kwargs):
+        data, metadata = super()._repr_mimebundle_(**kwargs)
+        return {**data, "text/html": stored(type(self).__name__, self.state)}, metadata
+
+
+def stored(name, state):
+    """What a notebook keeps of a widget: its state, from which the book draws it, and a hint."""
+    text = html.escape(json.dumps(state, ensure_ascii=False))
+    return (
+        f'<p data-widget="{name}" data-state="{text}">'
+        f"Here stands {name}. Run this cell to bring it to life.</p>"
+    )

@@ -1,0 +1,30 @@
+"""A widget's module in the engine that draws the book's pictures, held against the Python class."""
+
+import numpy as np
+from bs4 import BeautifulSoup
+from widget_slot import engine
+
+
+def js(widget, call):
+    """The value of a call of what the widget's module exports: `js(w, "compute(state)")`."""
+    name = type(widget).__name__
+    return engine(name)(f"(({{state}}) => widget.{call})(dukpy)", state=widget.state)
+
+
+def drawn(widget):
+    """The widget's picture as the book has it, as text."""
+    return js(widget, "still(state)")
+
+
+def picture(widget):
+    """The same, to look parts up in."""
+    return BeautifulSoup(drawn(widget), "html.parser")
+
+
+def run(lines):
+    """Run copied lines of NumPy; return their names, with all they print as the list `printed`."""
+    printed = []
+    names = {"print": lambda *words: printed.append(" ".join(map(str, words)))}
+    with np.errstate(all="raise", under="ignore"):
+        exec("\n".join(lines), names)
+    return names | {"printed": printed}

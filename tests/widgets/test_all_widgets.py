@@ -1,0 +1,78 @@
+"""What all widgets keep, on the Python side and in the engine that draws them."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from widget_slot import engine
+
+import attnlib.widgets
+from tests.helpers import steady
+from tests.widgets.pictures import drawn, js, picture, run
+from tests.widgets.samples import SAMPLES
+
+HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
+some = settings(steady, max_examples=10)
+each_widget = pytest.mark.parametrize("widget", SAMPLES, ids=lambda widget: widget.__name__)
+
+
+def test_every_widget_has_samples():
+    assert {widget.__name__ for widget in SAMPLES} == set(attnlib.widgets.__all__)
+
+
+@each_widget
+def test_the_defaults_are_the_same_in_python_and_in_javascript(widget):
+    # Without arguments, as far as the class can be made so: the traits' own defaults.
+    python = {name: trait.default() for name, trait in widget._state.items() if not trait.read_only}
+    javascript = engine(widget.__name__)("widget.defaults")
+    assert javascript.keys() == widget._state.keys()
+    assert {name: javascript[name] for name in python} == python
+
+
+@each_widget
+@some
+@given(data=st.data())
+def test_repr_is_the_same_every_time_and_no_address(widget, data):
+    made = data.draw(SAMPLES[widget])
+    assert repr(made).startswith(f"{widget.__name__}(") and "0x" not in repr(made)
+    assert made._repr_mimebundle_()[0]["text/plain"] == repr(made)
+
+
+@each_widget
+@some
+@given(data=st.data())
+def test_picture_is_whole_and_no_control_is_live(widget, data):
+    made = data.draw(SAMPLES[widget])
+    soup = picture(made)
+    assert drawn(made) == drawn(made)
+    assert not any(word in drawn(made) for word in ("NaN", "Infinity", "undefined", "[object"))
+    assert soup.fieldset.has_attr("disabled")
+    for control in soup.find_all(["input", "select", "button"]):
+        assert control.find_parent("fieldset")
+        if control.name != "button" and not control.get("aria-label"):
+            label = control.find_parent("label")
+            assert label.get_text(strip=True)
+            # A label names the first of these that it holds; a second one stays nameless.
+            assert len(label.find_all(["input", "select", "button", "output"])) == 1
+
+
+@each_widget
+@some
+@given(data=st.data())
+def test_copied_code_runs(widget, data):
+    made = data.draw(SAMPLES[widget])
+    if js(made, "code !== undefined"):
+        run(js(made, "code(state)"))
+
+
+@each_widget
+def test_an_unknown_argument_is_named(widget):
+    with pytest.raises(TypeError, match="colour"):
+        widget(colour="red")
+
+
+@each_widget
+def test_module_stands_alone_and_is_small(widget):
+    module = widget._esm
+    assert "./core.js" not in module and "export function softmax" not in module
+    assert module.rstrip().splitlines()[-1].startswith("export default core.widget(")
+    assert len(module.encode()) < 60_000
