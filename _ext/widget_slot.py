@@ -57,7 +57,9 @@ def fill_slots(app, doctree):
         if stored:
             name, state = stored[1], json.loads(unescape(stored[2]))
             used_by(app.env).add(name)
-            bundle.children = [nodes.raw("", slot(name, state), format="html", mime_type="text/html")]
+            bundle.children = [
+                nodes.raw("", slot(name, state), format="html", mime_type="text/html")
+            ]
         elif "tag_needs-kernel" in bundle.parent.parent["classes"]:
             name = escape(outputs["text/plain"].partition("(")[0])
             note = nodes.raw("", _NOTE.format(name=name), format="html", mime_type="text/html")
@@ -149,7 +151,9 @@ def _forget(app, env, docname):
 
 
 def _merge(app, env, docnames, other):
-    env.widgets_used |= {name: other.widgets_used[name] for name in docnames & other.widgets_used.keys()}
+    env.widgets_used |= {
+        name: other.widgets_used[name] for name in docnames & other.widgets_used.keys()
+    }
 
 
 def setup(app):

@@ -33,10 +33,14 @@ def module(name):
     the widget's file exports, `core.widget` makes a widget of.
     """
     core = (_HERE / "core.js").read_text(encoding="utf-8")
-    inlined = f"const core = (() => {{\n{_EXPORT.sub('', core)}\nreturn {{ {_exports(core)} }};\n}})();\n"
+    inlined = (
+        f"const core = (() => {{\n{_EXPORT.sub('', core)}\nreturn {{ {_exports(core)} }};\n}})();\n"
+    )
     own = (_HERE / f"{stem(name)}.js").read_text(encoding="utf-8")
     own = _IMPORT.sub(lambda match: f"const {{{match[1]}}} = core;\n", own, count=1)
-    return f"{inlined}{own}\nexport default core.widget({json.dumps(name)}, {{ {_exports(own)} }});\n"
+    return (
+        f"{inlined}{own}\nexport default core.widget({json.dumps(name)}, {{ {_exports(own)} }});\n"
+    )
 
 
 def _exports(source):

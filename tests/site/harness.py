@@ -173,9 +173,7 @@ def assert_nothing_moves(browser, address, width, states):
     page.add_init_script(SHIFTS)
     page.goto(address)
     # In one go: the widget may take the picture's place at any moment.
-    height = page.evaluate(
-        "document.querySelector('.abh').getBoundingClientRect().height"
-    )
+    height = page.evaluate("document.querySelector('.abh').getBoundingClientRect().height")
     awake(page)
     places = set()
     for _ in states(page):

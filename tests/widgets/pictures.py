@@ -5,15 +5,15 @@ from bs4 import BeautifulSoup
 from widget_slot import engine
 
 
-def js(widget, call):
+def js(widget, call, **changes):
     """The value of a call of what the widget's module exports: `js(w, "compute(state)")`."""
     name = type(widget).__name__
-    return engine(name)(f"(({{state}}) => widget.{call})(dukpy)", state=widget.state)
+    return engine(name)(f"(({{state}}) => widget.{call})(dukpy)", state=widget.state | changes)
 
 
-def drawn(widget):
-    """The widget's picture as the book has it, as text."""
-    return js(widget, "still(state)")
+def drawn(widget, **changes):
+    """The widget's picture as the book has it, as text; in its own state but for `changes`."""
+    return js(widget, "still(state)", **changes)
 
 
 def picture(widget):
