@@ -1,9 +1,15 @@
 """The instruments of the course: ipywidgets that also live in a page without a kernel."""
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
+from attnlib.widgets.predict import Predict
+from attnlib.widgets.progress import Progress
+from attnlib.widgets.quiz import Quiz
 from attnlib.widgets.scaling_explorer import ScalingExplorer
 
 __all__ = [
     "AttentionExplorer",
+    "Predict",
+    "Progress",
+    "Quiz",
     "ScalingExplorer",
 ]

@@ -1,7 +1,15 @@
 /**
  * Predict: numbers typed before they are shown, and the mistake that a wrong one gives away.
  */
-import { followProgress, mount, plain, progress, record, tell } from "./core.js";
+import { element, followProgress, html, progress, record, reserved } from "./core.js";
+
+export const defaults = {
+  question: "", answer: [], labels: [], tolerance: [], mistakes: {}, unit: "", explanation: "", key: "",
+  typed: [], revealed: false,
+};
+// What stands in the fields; whether it was checked without being numbers; whether progress can be kept.
+export const own = { text: [], unread: false, kept: true };
+export const label = (s) => `Predict: ${s.question}`;
 
 const NUMBER = /^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?$/i;
 
@@ -13,8 +21,14 @@ export function parse(text) {
   return Number.isFinite(top / bottom) ? top / bottom : null;
 }
 
+/** A number as a person writes it: six decimals at most, or six digits where it is tiny or huge. */
+function written(x) {
+  const usual = x === 0 || (Math.abs(x) >= 1e-4 && Math.abs(x) < 1e15);
+  return String(Number(usual ? x.toFixed(6) : x.toPrecision(6)) + 0); // + 0 turns -0 into 0
+}
+
 /** Whether x may stand for the target after a calculation by hand. */
-export function near(x, target, [relative, absolute]) {
+function near(x, target, [relative, absolute]) {
   return Math.abs(x - target) <= Math.max(relative * Math.abs(target), absolute);
 }
 
@@ -30,75 +44,79 @@ export function diagnose(typed, { answer, mistakes, tolerance }) {
   return { wrong, mistake: found.length === 1 ? found[0] : null };
 }
 
-function render({ model, el }) {
-  const [answer, labels, mistakes, tolerance] = ["answer", "labels", "mistakes", "tolerance"].map((trait) =>
-    model.get(trait),
-  );
-  const id = `${model.get("key")}/1`;
-  const typed = () => model.get("typed") ?? [];
-  let kept = true;
-
-  function verdict(view, numbers) {
-    const { wrong, mistake } = diagnose(numbers, { answer, mistakes, tolerance });
-    fields(view).forEach((field, i) => (field.ariaInvalid = String(wrong.includes(i))));
-    if (!wrong.length) return tell(view.part("verdict"), kept ? "right" : "unkept");
-    if (mistake !== null) return tell(view.part("verdict"), `mistake: ${mistake}`);
-    const hints = wrong.map((i) => {
-      const hint = numbers[i] > answer[i] ? "too large" : "too small";
-      return labels.length > 1 ? `${labels[i]} is ${hint}` : hint;
-    });
-    view.put("verdict", { textContent: `Not yet: ${hints.join("; ")}.` });
-  }
-
-  const fields = (view) => labels.map((_, i) => view.part(`value_${i}`));
-  const right = () => typed().length > 0 && !diagnose(typed(), { answer, mistakes, tolerance }).wrong.length;
-
-  function draw(view) {
-    view.root.querySelector("details")?.remove();
-    if (typed().length) {
-      fields(view).forEach((field, i) => {
-        if (parse(field.value) !== typed()[i] && document.activeElement !== field) field.value = plain(typed()[i]);
-      });
-      verdict(view, typed());
-    }
-    tell(view.part("answer"), model.get("revealed") ? "answer" : "");
-    view.part("done").classList.toggle("shown", right() || !!progress()?.includes(id));
-  }
-
-  const view = mount(model, el, draw);
-
-  /** What was checked no longer stands. */
-  function forget() {
-    view.set({ typed: [] });
-    tell(view.part("verdict"), "");
-    for (const field of fields(view)) field.ariaInvalid = "false";
-  }
-
-  const form = view.root.querySelector("form");
-  form.addEventListener("input", forget);
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const numbers = fields(view).map((field) => parse(field.value));
-    if (numbers.includes(null)) {
-      forget();
-      numbers.forEach((x, i) => (fields(view)[i].ariaInvalid = String(x === null)));
-      return tell(view.part("verdict"), "needs");
-    }
-    view.set({ typed: numbers });
-    if (right()) {
-      // An answer that was looked up is no progress.
-      if (!model.get("revealed")) kept = record(id);
-      view.set({ revealed: true });
-    }
-    verdict(view, numbers); // also when the same numbers are checked again
-  });
-  view.part("reveal").addEventListener("click", () => view.set({ revealed: true }));
-  view.part("reset").addEventListener("click", () => {
-    for (const field of fields(view)) field.value = ""; // form.reset is the button of that name
-    forget();
-    view.set({ revealed: false });
-  });
-  return followProgress(view);
+/** The verdict's text for each case, so that room is kept for the longest. */
+function verdicts({ labels, mistakes }) {
+  const one = labels.length === 1;
+  return {
+    right: "✓ Right.",
+    unkept: "✓ Right. Progress cannot be kept in this browser.",
+    unread: `${one ? "Type a number" : "Each field needs a number"}, such as 0.5, -2 or 1/3.`,
+    hint: `Not yet: ${labels.map((name) => (one ? "too small" : `${name} is too small`)).join("; ")}.`,
+    ...Object.fromEntries(Object.keys(mistakes).map((clause) => [`mistake: ${clause}`, named(clause)])),
+  };
 }
 
-export default { render };
+const named = (clause) => `Not yet: ${clause.replace(/\.$/, "")}.`;
+
+function verdict(s, { wrong, mistake }) {
+  const { unread, unkept, right } = verdicts(s);
+  if (s.unread) return unread;
+  if (!s.typed.length) return "";
+  if (!wrong.length) return s.kept ? right : unkept;
+  if (mistake !== null) return named(mistake);
+  const hints = wrong.map((i) => {
+    const hint = s.typed[i] > s.answer[i] ? "too large" : "too small";
+    return s.labels.length > 1 ? `${s.labels[i]} is ${hint}` : hint;
+  });
+  return `Not yet: ${hints.join("; ")}.`;
+}
+
+/** The field for one number. No inputmode: the decimal keys of a phone may lack a minus and a slash. */
+function field(s, i, wrong) {
+  const text = s.text[i] ?? "";
+  const value = s.typed.length && parse(text) !== s.typed[i] ? written(s.typed[i]) : text;
+  const invalid = s.unread ? parse(text) === null : wrong.includes(i);
+  const all = { type: "text", name: `value_${i}`, spellcheck: "false", value, "aria-invalid": String(invalid) };
+  return html`<label><span>${s.labels[i]}</span><span class="with-value">${element("input", all)}${
+    s.unit && element("span", {}, s.unit)
+  }</span></label>`;
+}
+
+export function picture(s) {
+  const judged = s.typed.length ? diagnose(s.typed, s) : { wrong: [], mistake: null };
+  const right = s.typed.length > 0 && !judged.wrong.length;
+  const done = right || progress()?.includes(`${s.key}/1`);
+  const unit = s.unit && ` ${s.unit}`;
+  const numbers = s.answer.map((x, i) => `${s.labels.length > 1 ? `${s.labels[i]} = ` : ""}${written(x)}${unit}`);
+  const answer = html`<b>${numbers.join(", ")}.</b> ${s.explanation}`;
+  return [
+    html`<p class="question">${s.question} <span class="done${done && " shown"}" data-part="done">✓ done</span></p>`,
+    html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off">${s.labels.map((_, i) =>
+      field(s, i, judged.wrong),
+    )}
+<p class="buttons"><button type="submit" name="check">Check</button>
+<button type="button" name="reveal">Reveal</button>
+<button type="button" name="reset">Reset</button></p></form>`,
+    reserved("verdict", Object.values(verdicts(s)), verdict(s, judged)),
+    reserved("answer", [answer], s.revealed && answer, { Answer: answer }),
+  ];
+}
+
+export function live(view) {
+  const texts = () => view.state().labels.map((_, i) => view.part(`value_${i}`).value);
+  // What was checked no longer stands.
+  view.listen(view.root, "input", () => view.set({ text: texts(), typed: [], unread: false }));
+  view.listen(view.root, "submit", (event) => {
+    event.preventDefault();
+    const text = texts();
+    const numbers = text.map(parse);
+    if (numbers.includes(null)) return view.set({ text, typed: [], unread: true });
+    const s = view.state();
+    const right = !diagnose(numbers, s).wrong.length;
+    // An answer that was looked up is no progress.
+    const kept = right && !s.revealed ? record(`${s.key}/1`) : s.kept;
+    view.set({ text, typed: numbers, unread: false, kept, revealed: s.revealed || right });
+  });
+  view.on("reveal", "click", () => view.set({ revealed: true }));
+  followProgress(view);
+}

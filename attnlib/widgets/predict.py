@@ -1,25 +1,17 @@
 """Predict: numbers to work out and type before they are shown; foreseen mistakes are named."""
 
 from collections.abc import Mapping
-from html import escape
 from itertools import combinations
 
 import numpy as np
 import traitlets
 
-from attnlib.widgets.base import CourseWidget, check_key, esm
-from attnlib.widgets.still import element, reserved
+from attnlib.widgets.core import CourseWidget, check_key
 
 MOST = 6
 # Relative, absolute: rounding to three digits moves a number by at most 0.5 %, rounding to three
 # decimals by 0.0005, and a sum of three such numbers by 0.0015.
 TOLERANCE = (0.005, 0.0015)
-
-
-def near(x, target, tolerance=TOLERANCE):
-    """Tell whether `x` may stand for `target` after a calculation by hand."""
-    relative, absolute = tolerance
-    return abs(x - target) <= max(relative * abs(target), absolute)
 
 
 class Predict(CourseWidget):
@@ -49,12 +41,6 @@ class Predict(CourseWidget):
         For numbers that are not finite or not as many as the labels, a key of the wrong form, or
         a mistake that cannot be told from the answer or from another mistake.
     """
-
-    _esm = esm("predict")
-    _name = "predict"
-    _shown = (
-        "question", "answer", "labels", "tolerance", "mistakes", "unit", "explanation", "key",
-    )  # fmt: skip
 
     question = traitlets.Unicode().tag(sync=True)
     answer = traitlets.List(traitlets.Float()).tag(sync=True)
@@ -97,70 +83,6 @@ class Predict(CourseWidget):
             return _numbers("typed", proposal["value"], len(self.answer), digits=17)
         return []
 
-    @property
-    def answered(self):
-        """Whether numbers were typed and checked."""
-        return bool(self.typed)
-
-    @property
-    def correct(self):
-        """Whether all of them are right."""
-        return self.answered and not self.diagnose(self.typed)[0]
-
-    def diagnose(self, typed):
-        """Which of the `typed` numbers are wrong, and the one mistake that gives them, or None."""
-
-        def gives(numbers, places):
-            return all(near(typed[i], numbers[i], self.tolerance) for i in places)
-
-        everywhere = range(len(self.answer))
-        wrong = [i for i in everywhere if not gives(self.answer, [i])]
-        if not wrong:
-            return [], None
-        partly = [clause for clause, numbers in self.mistakes.items() if gives(numbers, wrong)]
-        wholly = [clause for clause in partly if gives(self.mistakes[clause], everywhere)]
-        found = wholly or partly
-        return wrong, found[0] if len(found) == 1 else None
-
-    @property
-    def _label(self):
-        return f"Predict: {self.question}"
-
-    def _html(self):
-        n = len(self.answer)
-        fields = "".join(self._field(i, label) for i, label in enumerate(self.labels))
-        hint = "; ".join(f"{label} is too small" for label in self.labels) if n > 1 else "too small"
-        verdicts = {
-            "right": "✓ Right.",
-            "unkept": "✓ Right. Progress cannot be kept in this browser.",
-            "needs": ("Type a number" if n == 1 else "Each field needs a number")
-            + ", such as 0.5, -2 or 1/3.",
-            "hint": f"Not yet: {escape(hint)}.",
-        }
-        for clause in self.mistakes:
-            verdicts[f"mistake: {clause}"] = f"Not yet: {escape(clause.rstrip('.'))}."
-        unit = f" {self.unit}" if self.unit else ""
-        numbers = (_written(x) + unit for x in self.answer)
-        if n > 1:
-            numbers = (f"{label} = {x}" for label, x in zip(self.labels, numbers, strict=True))
-        answer = element("b", escape(", ".join(numbers)) + ".") + f" {escape(self.explanation)}"
-        return f"""
-<p class="question">{escape(self.question)} <span class="done" data-part="done">✓ done</span></p>
-<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off">{fields}
-<p class="buttons"><button type="submit" name="check">Check</button>
-<button type="button" name="reveal">Reveal</button>
-<button type="button" name="reset">Reset</button></p></form>
-{reserved("verdict", verdicts)}
-{reserved("answer", {"answer": answer}, still=answer)}
-"""
-
-    def _field(self, i, label):
-        # No inputmode: the decimal keys of a phone may have neither a minus nor a slash.
-        field = element("input", type="text", name=f"value_{i}", spellcheck="false")
-        unit = element("span", escape(self.unit)) if self.unit else ""
-        inner = element("span", escape(label)) + element("span", field + unit, class_="with-value")
-        return element("label", inner)
-
 
 def _numbers(name, value, n=None, digits=9):
     """Return `value` as a list of finite numbers, to so many digits that any machine agrees."""
@@ -193,9 +115,3 @@ def _check_apart(outcomes, tolerance):
         )
         if all(abs(x - y) <= r for x, y, r in zip(a, b, reach, strict=True)):
             raise ValueError(f"{other!r} gives {b}, which cannot be told from {one}: {a}")
-
-
-def _written(x):
-    if x == 0 or 1e-4 <= abs(x) < 1e15:
-        return f"{x:.6f}".rstrip("0").rstrip(".")
-    return f"{x:.6g}"

@@ -1,57 +1,62 @@
 /**
  * Quiz: choose, check, and read why this option is right or wrong.
  */
-import { followProgress, mount, progress, record, tell } from "./core.js";
+import { element, followProgress, html, progress, record, reserved } from "./core.js";
+
+export const defaults = { questions: [], key: "", chosen: [] };
+// Options that are picked but not checked; questions that were checked without one; whether progress can be kept.
+export const own = { picked: [], unasked: [], kept: true };
 
 /** How many of the chosen options are right; -1 stands for none. */
-export function score(questions, chosen) {
+function score(questions, chosen) {
   return questions.filter(({ options }, i) => options[chosen[i]]?.right).length;
 }
 
-function render({ model, el }) {
-  const questions = model.get("questions");
-  const none = questions.map(() => -1);
-  const chosen = () => model.get("chosen") ?? none;
-  const id = (i) => `${model.get("key")}/${i + 1}`;
-  const right = (i) => questions[i].options[chosen()[i]]?.right === true;
-  let kept = true;
-
-  function draw(view) {
-    const done = progress() ?? [];
-    for (const details of view.root.querySelectorAll("details")) details.remove();
-    view.root.querySelectorAll("form").forEach((form, i) => {
-      const k = chosen()[i];
-      if (k >= 0) form.elements.choice[k].checked = true;
-      tell(view.part(`why_${i}`), k >= 0 ? String(k) : "");
-      view.part(`done_${i}`).classList.toggle("shown", right(i) || done.includes(id(i)));
-    });
-    const note = kept ? "" : " Progress cannot be kept in this browser.";
-    const text = `${score(questions, chosen())} of ${questions.length} right.${note}`;
-    view.put("score", { textContent: text });
-  }
-
-  const view = mount(model, el, draw);
-  const choose = (i, k) => view.set({ chosen: chosen().map((old, at) => (at === i ? k : old)) });
-  view.root.querySelectorAll("form").forEach((form, i) => {
-    form.addEventListener("change", () => {
-      choose(i, -1); // the reason on the screen was another option's
-      tell(view.part(`why_${i}`), "");
-    });
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      const k = form.elements.choice.value;
-      if (k === "") return tell(view.part(`why_${i}`), "none");
-      choose(i, Number(k));
-      if (right(i)) kept = record(id(i));
-      view.redraw();
-    });
-  });
-  view.part("reset").addEventListener("click", () => {
-    for (const form of view.root.querySelectorAll("form")) form.reset();
-    view.set({ chosen: none });
-    view.redraw(); // also where only "Choose an answer first" stands
-  });
-  return followProgress(view);
+function form(s, { text, options }, i) {
+  const chosen = s.chosen[i] ?? -1;
+  const picked = chosen >= 0 ? chosen : s.picked[i];
+  const done = options[chosen]?.right || progress()?.includes(`${s.key}/${i + 1}`);
+  const radio = (k) => element("input", { type: "radio", name: "choice", value: k, checked: k === picked });
+  const reasons = options.map(({ right, why }) => html`<b>${right ? "✓ Right." : "Not this one."}</b> ${why}`);
+  const none = "Choose an answer first.";
+  const all = options.map(({ text, right, why }, k) => [
+    k > 0 && html`<br>`,
+    html`<b>${text}:</b> ${right ? "right" : "wrong"}. ${why}`,
+  ]);
+  return html`<form data-question="${i}" data-lm-suppress-shortcuts="true" autocomplete="off"><fieldset>
+<legend>${i + 1}. ${text} <span class="done${done && " shown"}" data-part="done_${i}">✓ done</span></legend>
+${options.map(({ text }, k) => html`<label class="option">${radio(k)}<span>${text}</span></label>`)}
+<p class="buttons"><button type="submit">Check</button></p></fieldset>
+${reserved(`why_${i}`, [none, ...reasons], reasons[chosen] ?? (s.unasked[i] ? none : ""), { Answers: all })}</form>`;
 }
 
-export default { render };
+export function picture(s) {
+  const note = " Progress cannot be kept in this browser.";
+  const said = `${score(s.questions, s.chosen)} of ${s.questions.length} right.`;
+  return [
+    ...s.questions.map((question, i) => form(s, question, i)),
+    html`<p class="buttons"><button type="button" name="reset">Reset</button></p>`,
+    reserved("score", [said + note], said + (s.kept ? "" : note)),
+  ];
+}
+
+export function live(view) {
+  /** A list as long as the questions, with one place changed. */
+  const changed = (list, i, value) => view.state().questions.map((_, at) => (at === i ? value : (list[at] ?? -1)));
+  view.on("choice", "change", (event, radio) => {
+    const { picked, chosen, unasked } = view.state();
+    const i = Number(radio.form.dataset.question);
+    // The reason on the screen was another option's.
+    view.set({ picked: changed(picked, i, Number(radio.value)), chosen: changed(chosen, i, -1), unasked: changed(unasked, i, 0) });
+  });
+  view.listen(view.root, "submit", (event) => {
+    event.preventDefault();
+    const { questions, key, picked, chosen, unasked, kept } = view.state();
+    const i = Number(event.target.dataset.question);
+    const k = chosen[i] >= 0 ? chosen[i] : (picked[i] ?? -1);
+    if (k < 0) return view.set({ unasked: changed(unasked, i, 1) });
+    const right = questions[i].options[k].right;
+    view.set({ chosen: changed(chosen, i, k), kept: right ? record(`${key}/${i + 1}`) : kept });
+  });
+  followProgress(view);
+}

@@ -1,13 +1,11 @@
 """Quiz: single-choice questions where every option, right or wrong, has its explanation."""
 
 import tomllib
-from html import escape
 from pathlib import Path
 
 import traitlets
 
-from attnlib.widgets.base import CourseWidget, check_key, esm
-from attnlib.widgets.still import element, reserved
+from attnlib.widgets.core import CourseWidget, check_key
 
 
 class Quiz(CourseWidget):
@@ -27,11 +25,6 @@ class Quiz(CourseWidget):
     ValueError
         For a question or an option that lacks something, or a key of the wrong form.
     """
-
-    _esm = esm("quiz")
-    _name = "quiz"
-    _label = "Quiz"
-    _shown = ("questions", "key")
 
     questions = traitlets.List(traitlets.Dict()).tag(sync=True)
     key = traitlets.Unicode().tag(sync=True)
@@ -71,47 +64,6 @@ class Quiz(CourseWidget):
         ):
             raise ValueError(f"chosen needs an option, or -1, for each question; got {value}")
         return value
-
-    @property
-    def answered(self):
-        """How many questions have an answer that was checked."""
-        return sum(k >= 0 for k in self.chosen)
-
-    @property
-    def correct(self):
-        """How many of these answers are right."""
-        return sum(
-            k >= 0 and question["options"][k]["right"]
-            for k, question in zip(self.chosen, self.questions, strict=True)
-        )
-
-    def _html(self):
-        asked = "".join(self._form(i, question) for i, question in enumerate(self.questions))
-        score = f"0 of {len(self.questions)} right."
-        return f"""{asked}
-<p class="buttons"><button type="button" name="reset">Reset</button></p>
-{reserved("score", {"unkept": score + " Progress cannot be kept in this browser."})}
-"""
-
-    def _form(self, i, question):
-        legend = f"{i + 1}. {escape(question['text'])} "
-        done = element("span", "✓ done", class_="done", data_part=f"done_{i}")
-        options, lines, reasons = [], {"none": "Choose an answer first."}, []
-        for k, option in enumerate(question["options"]):
-            text, why = escape(option["text"]), escape(option["why"])
-            radio = element("input", type="radio", name="choice", value=k)
-            options.append(element("label", radio + element("span", text), class_="option"))
-            lines[str(k)] = f"<b>{'✓ Right.' if option['right'] else 'Not this one.'}</b> {why}"
-            reasons.append(f"<b>{text}:</b> {'right' if option['right'] else 'wrong'}. {why}")
-        check = '<p class="buttons"><button type="submit">Check</button></p>'
-        body = element("legend", legend + done) + "".join(options) + check
-        return element(
-            "form",
-            element("fieldset", body)
-            + reserved(f"why_{i}", lines, still="<br>".join(reasons), summary="Answers"),
-            data_lm_suppress_shortcuts="true",
-            autocomplete="off",
-        )
 
 
 def _question(question, i):

@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from attnlib.widgets import Predict, Progress, Quiz
 from tests.site.harness import (
@@ -14,16 +12,12 @@ from tests.site.harness import (
     SHIFTS,
     awake,
     axe,
-    browser_test,
-    import_module,
     served,
-    slots,
     themes,
-    traits,
     wake,
     write_page,
 )
-from tests.test_practice import HOSTILE, QUESTIONS
+from tests.widgets.test_practice import HOSTILE, QUESTIONS
 
 QUESTION = "What share of Chai's attention goes to each word?"
 MISTAKES = {
@@ -85,75 +79,6 @@ def check(page, numbers, at=0):
 
 def kept(page):
     return json.loads(page.evaluate(f"localStorage.getItem('{STORE}')") or '{"right": []}')["right"]
-
-
-# ------------------------------------------------------------------------------- arithmetic
-
-
-@pytest.fixture(scope="module")
-def modules(browser):
-    page = import_module(browser.new_page(), Predict, "predict")
-    import_module(page, Quiz, "quiz")
-    yield page
-    page.close()
-
-
-@st.composite
-def predictions(draw):
-    """A Predict, and what is typed into it: often what one of its mistakes gives, or nearly."""
-    n = draw(st.integers(1, 3))
-    numbers = st.lists(st.floats(-4, 4).map(lambda x: round(x, 1)), min_size=n, max_size=n)
-    answer = draw(numbers)
-    mistakes = draw(st.lists(numbers, max_size=3))
-    try:
-        widget = Predict(
-            "?",
-            answer,
-            labels=[f"n{i}" for i in range(n)],
-            mistakes={f"mistake {i}": m for i, m in enumerate(mistakes)},
-            key="k",
-        )
-    except ValueError:
-        widget = Predict("?", answer, labels=[f"n{i}" for i in range(n)], key="k")
-        mistakes = []
-    from_ = [draw(st.sampled_from([answer, *mistakes])) for _ in range(n)]
-    off = [draw(st.sampled_from([0, 0.0014, 0.0015, 0.0016, -0.0015, 0.02, 1.0])) for _ in range(n)]
-    return widget, [
-        from_[i][i] * (1 + draw(st.sampled_from([0, 0.005, -0.005]))) + off[i] for i in range(n)
-    ]
-
-
-@settings(browser_test, max_examples=150)
-@given(case=predictions())
-def test_the_browser_judges_as_python_does(modules, case):
-    assert_judged_alike(modules, *case)
-
-
-@pytest.mark.parametrize("typed", [[3, 1], [3, 2], [3, 3], [1, 1], [1, 2], [0.995, 2.01]])
-def test_the_browser_judges_as_python_does_where_mistakes_overlap(modules, typed):
-    mistakes = {"one": [3.0, 1.0], "the other": [3.0, 2.0]}
-    widget = Predict("?", {"a": 1.0, "b": 2.0}, mistakes=mistakes, key="k")
-    assert_judged_alike(modules, widget, typed)
-
-
-def assert_judged_alike(modules, widget, typed):
-    given_ = [typed, traits(widget)]
-    found = modules.evaluate("([typed, state]) => predict.diagnose(typed, state)", given_)
-    assert (found["wrong"], found["mistake"]) == widget.diagnose(typed)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("0.5", 0.5), ("0,5", 0.5), (" .5 ", 0.5), ("5.", 5), ("+5", 5), ("-2", -2), ("− 2", -2),
-        ("1/3", 1 / 3), ("-1 / 3", -1 / 3), ("0,5/2", 0.25), ("1e-3", 0.001), ("1 048", 1048),
-        ("", None), ("  ", None), ("NaN", None), ("Infinity", None), ("1e999", None), ("1/0", None),
-        ("0/0", None), ("1/2/3", None), ("1.2.3", None), ("1,048,576", None), ("chai", None),
-        ("0x10", None), (HOSTILE, None), ("/", None), ("-", None),
-    ],
-)  # fmt: skip
-def test_what_a_person_types_is_read_as_meant(modules, text, number):
-    assert modules.evaluate("text => predict.parse(text)", text) == number
 
 
 # ---------------------------------------------------------------------------------- Predict
@@ -368,14 +293,6 @@ def test_axe_finds_nothing(browser, addresses, width):
             check(page, numbers)
             assert axe(page) == []
     page.close()
-
-
-@pytest.mark.parametrize("width", [1280, 360])
-def test_picture_has_the_size_of_the_live_widget(browser, addresses, width):
-    picture, alive = (slots(browser, addresses["http"], width, live) for live in (False, True))
-    assert [height for height, _ in picture] == pytest.approx(
-        [height for height, _ in alive], abs=1
-    )
 
 
 def test_picture_unfolds_without_javascript(browser, addresses):

@@ -1,16 +1,65 @@
 """Random states of every widget, as hypothesis strategies that make the widgets."""
 
+import re
+
 from hypothesis import strategies as st
 
-from attnlib.widgets import AttentionExplorer, ScalingExplorer
+from attnlib.widgets import AttentionExplorer, Predict, Progress, Quiz, ScalingExplorer
 from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.core import DIVISORS
 
-words = st.lists(
-    st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=12),
-    min_size=1,
-    max_size=13,
-)
+# What a picture never says by itself; hypothesis likes to make sentences of it.
+GIBBERISH = re.compile(r"NaN|Infinity|undefined|\[object")
+
+
+def texts(most, without):
+    """Texts of up to so many characters, none of these categories, that are no gibberish."""
+    letters = st.characters(exclude_categories=without)
+    return st.text(letters, min_size=1, max_size=most).filter(
+        lambda text: text.strip() and not GIBBERISH.search(text)
+    )
+
+
+words = st.lists(texts(12, ["Z", "C"]), min_size=1, max_size=13)
+
+sentences = texts(40, ["C"])
+numbers = st.floats(-4, 4).map(lambda x: round(x, 1) + 0.0)
+
+
+@st.composite
+def predictions(draw):
+    """A Predict of one to three numbers, in which some of its mistakes may have been typed."""
+    n = draw(st.integers(1, 3))
+    # Three units between any two outcomes: no typing can mean both.
+    answer = [draw(numbers) for _ in range(n)]
+    mistakes = {f"mistake {i}": [x + 3 * i for x in answer] for i in (1, 2, 3)}
+    typed = draw(st.sampled_from([[], answer, *mistakes.values(), [x + 1.5 for x in answer]]))
+    return Predict(
+        draw(sentences),
+        answer,
+        labels=[f"n{i}" for i in range(n)],
+        mistakes=mistakes,
+        unit=draw(st.sampled_from(["", "GB"])),
+        explanation=draw(sentences),
+        key="a-key",
+        typed=typed,
+        revealed=draw(st.booleans()),
+    )
+
+
+@st.composite
+def quizzes(draw):
+    """A Quiz of two questions with three options each, some of them chosen."""
+    questions = []
+    for _ in range(2):
+        texts = draw(st.lists(sentences, min_size=3, max_size=3, unique=True))
+        right = draw(st.integers(0, 2))
+        options = [
+            {"text": t, "why": draw(sentences), "right": k == right} for k, t in enumerate(texts)
+        ]
+        questions.append({"text": draw(sentences), "options": options})
+    return Quiz(questions, key="a-quiz", chosen=[draw(st.integers(-1, 2)) for _ in range(2)])
+
 
 SAMPLES = {
     AttentionExplorer: st.builds(
@@ -23,6 +72,12 @@ SAMPLES = {
         divisor=st.sampled_from(list(DIVISORS)),
         row=st.integers(0, 63),
     ),
+    Predict: predictions(),
+    Progress: st.builds(
+        lambda titles: Progress({title: {f"key-{i}": i + 1} for i, title in enumerate(titles)}),
+        st.lists(sentences, min_size=1, max_size=5, unique=True),
+    ),
+    Quiz: quizzes(),
     ScalingExplorer: st.builds(
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))
     ),
