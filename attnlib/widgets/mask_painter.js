@@ -2,14 +2,22 @@
  * MaskPainter: a mask painted cell by cell, the weights it leaves, and what a nudge then moves.
  */
 import {
-  allowed, called, cellInk, copy, dotProducts, mount, multiply, numpyArray, softmax, wordVector,
+  allowed, buttons, called, cellInk, dotProducts, element, html, multiply, numpyArray, select, softmax, two, wordVector,
 } from "./core.js";
+
+export const defaults = {
+  tokens: ["The", "cat", "sat", "down", "<pad>"], mask: Array(5).fill(Array(5).fill(true)), length: 4, nudge: 2,
+};
+/** Two presets can give one mask: the reader's choice then keeps its name. Tab finds one cell, `at`. */
+export const own = { chosen: "", at: [0, 0] };
 
 const D = 4; // size of queries, keys and values
 const NUDGE = 0.5; // what is added to each of their numbers
-const MOVED = 1e-9; // an output that differs by more has moved
-const TRAITS = ["tokens", "mask", "length", "nudge"];
-const PRESETS = ["none", "causal", "padding", "both", "window"];
+const MOVED = 1e-9; // an output that differs by more has moved: rounding stays far below, a nudge above
+const PRESETS = {
+  none: "none", causal: "causal", padding: "padding", both: "causal + padding", window: "window",
+  painted: "painted by hand",
+};
 
 /** Output, weights and divided scores, the vectors of token `nudged` changed. */
 function attend(tokens, mask, nudged) {
@@ -22,39 +30,27 @@ function attend(tokens, mask, nudged) {
 }
 
 /** Everything that follows from the traits; moves[j][i]: whether a nudge of j moves output i. */
-export function compute({ tokens, mask, length, nudge }) {
+export function compute({ tokens, mask, length }) {
   const { scores, weights, output } = attend(tokens, mask);
   const moves = tokens.map((_, j) => {
     const after = attend(tokens, mask, j).output;
     return output.map((row, i) => row.some((x, k) => Math.abs(after[i][k] - x) > MOVED));
   });
   const places = tokens.map((_, i) => i);
-  const empty_rows = places.filter((i) => !mask[i].some(Boolean));
-  const lets_in = places.filter((i) => i < length && mask[i].slice(length).some(Boolean));
-  const leaking = places.filter((j) => moves[j].slice(0, j).some(Boolean));
-  const names = called(tokens);
   return {
-    names,
-    scores,
-    weights,
-    output,
-    moved: moves[nudge],
-    leaks: leaking.length > 0,
-    empty_rows,
-    lets_in,
-    additive: mask.map((row) => row.map((may) => (may ? 0 : -Infinity))),
-    blocked: mask.map((row) => row.map((may) => !may)),
-    verdicts: [
-      nudgeSaid(names, nudge, moves[nudge], empty_rows.includes(nudge)),
-      futureSaid(names, nudge, moves, leaking),
-      emptySaid(names, empty_rows),
-      paddingSaid(names, length, lets_in),
-    ],
+    scores, weights, output, moves,
+    empty: places.filter((i) => !mask[i].some(Boolean)),
+    lets_in: places.filter((i) => i < length && mask[i].slice(length).some(Boolean)),
   };
 }
 
+/** The tokens whose nudge moves an output before them. */
+const leaking = (moves) => moves.flatMap((moved, j) => (moved.slice(0, j).some(Boolean) ? [j] : []));
+
 /** The names as a person lists them: a, b and c. */
 const listed = (names) => [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" and ");
+
+// What the page says of the mask: each an answer and what stands behind it.
 
 /** What one nudge moves. */
 function nudgeSaid(names, nudge, moved, isEmpty) {
@@ -65,41 +61,65 @@ function nudgeSaid(names, nudge, moved, isEmpty) {
       ? "leaves its own output at zeros: it can attend to nothing."
       : "leaves its own output as it was: its weights, all on other tokens, stay the same.";
   const moves = `It ${moved[nudge] ? "also " : ""}moves the ${others.length > 1 ? "outputs" : "output"} of`;
-  return `Nudging ${names[nudge]} ${own} ${others.length ? `${moves} ${listed(others)}.` : "No other moves."}`;
+  return ["", `Nudging ${names[nudge]} ${own} ${others.length ? `${moves} ${listed(others)}.` : "No other moves."}`];
 }
 
 /** Whether any nudge moves an output before it; the present one is the example if it does. */
-function futureSaid(names, nudge, moves, leaking) {
-  if (!leaking.length) return "Does not leak the future: no token's nudge moves an output before it.";
-  const j = leaking.includes(nudge) ? nudge : leaking[0];
+function futureSaid(names, nudge, moves) {
+  const all = leaking(moves);
+  if (!all.length) return ["Does not leak the future", ": no token's nudge moves an output before it."];
+  const now = all.includes(nudge);
+  const j = now ? nudge : all[0];
   const before = names.filter((_, i) => i < j && moves[j][i]);
   const [outputs, come] = before.length > 1 ? ["outputs", "come"] : ["output", "comes"];
-  const others = leaking.length - 1;
+  const others = all.length - 1;
   const more = ["", " 1 other token leaks too."][others] ?? ` ${others} other tokens leak too.`;
-  return (
-    `Leaks the future: nudging ${names[j]} moves the ${outputs} of ${listed(before)}, ` +
-    `which ${come} before it.${more}`
-  );
+  return [
+    "Leaks the future",
+    `${now ? "" : `, though not from ${names[nudge]}`}: nudging ${names[j]} moves the ${outputs} of ` +
+      `${listed(before)}, which ${come} before it.${more}`,
+  ];
 }
 
 function emptySaid(names, rows) {
   const those = listed(rows.map((i) => names[i]));
-  if (!rows.length) return "No row is empty: every token can attend to something.";
-  if (rows.length === 1) return `Row ${those} is empty: it can attend to nothing, so its output is zeros.`;
-  return `Rows ${those} are empty: they can attend to nothing, so their outputs are zeros.`;
+  if (!rows.length) return ["No row is empty", ": every token can attend to something."];
+  if (rows.length === 1) return [`Row ${those} is empty`, ": it can attend to nothing, so its output is zeros."];
+  return [`Rows ${those} are empty`, ": they can attend to nothing, so their outputs are zeros."];
 }
 
 function paddingSaid(names, length, letsIn) {
-  if (length === names.length) return `There is no padding: all ${length} tokens are real.`;
+  if (length === names.length) return ["There is no padding", `: all ${length} tokens are real.`];
   const filler = listed(names.slice(length));
-  if (!letsIn.length) return `Keeps padding out: no real token attends to the filler ${filler}.`;
+  if (!letsIn.length) return ["Keeps padding out", `: no real token attends to the filler ${filler}.`];
   const [tokens, attends] = letsIn.length > 1 ? ["tokens", "attend"] : ["token", "attends"];
   const real = listed(letsIn.map((i) => names[i]));
-  return `Lets padding in: the real ${tokens} ${real} ${attends} to the filler ${filler}.`;
+  return ["Lets padding in", `: the real ${tokens} ${real} ${attends} to the filler ${filler}.`];
+}
+
+/** The longest that each of the four can become with these tokens: room is kept for it. */
+function rooms(names) {
+  const places = names.map((_, i) => i);
+  const from = (first) => places.map((j) => places.map(() => j >= first)); // the last ones move everything
+  const each = [
+    places.flatMap((j) => [[], [j]].map((stays) => nudgeSaid(names, j, places.map((i) => !stays.includes(i)), false))),
+    places.flatMap((j) => places.slice(1).map((first) => futureSaid(names, j, from(first)))),
+    [emptySaid(names, places)],
+    places.slice(1).map((length) => paddingSaid(names, length, places.slice(0, length))),
+  ];
+  return each.map((all) => all.map((said) => said.join("")).reduce((a, b) => (b.length > a.length ? b : a)));
 }
 
 /** The mask of a preset; a window sees one token to each side. */
 export const preset = (name, { tokens, length }) => allowed(name, tokens.length, { length, width: 1 });
+
+const equal = (a, b) => a.every((row, i) => row.every((x, j) => x === b[i][j]));
+
+/** The preset that gives the present mask. */
+function presetOf(s) {
+  const names = Object.keys(PRESETS).filter((name) => name !== "painted" && equal(preset(name, s), s.mask));
+  return names.includes(s.chosen) ? s.chosen : (names[0] ?? "painted");
+}
 
 /** The cells, as [i, j], that a stroke from one cell to another crosses. */
 export function stroke([i0, j0], [i1, j1]) {
@@ -111,7 +131,7 @@ export function stroke([i0, j0], [i1, j1]) {
 }
 
 /** Runnable NumPy for what is on the screen. */
-export function numpyCode(state) {
+export function code(state) {
   const rows = state.mask.map((row) => `    [${row.map((may) => (may ? "True" : "False")).join(", ")}],`);
   return [
     "import numpy as np",
@@ -133,138 +153,128 @@ export function numpyCode(state) {
   ];
 }
 
-const equal = (a, b) => a.every((row, i) => row.every((x, j) => x === b[i][j]));
-
-function render({ model, el }) {
-  const state = () => Object.fromEntries(TRAITS.map((trait) => [trait, model.get(trait)]));
-  const start = state();
-  const n = start.tokens.length;
-  let grid;
-  let cells; // the buttons, row by row
-  let chosen = ""; // two presets can give one mask; the reader's choice then keeps its name
-
-  const presetOf = (s) =>
-    [chosen, ...PRESETS].find((name) => PRESETS.includes(name) && equal(preset(name, s), s.mask)) ?? "painted";
-
-  /** Sets attributes that differ. */
-  const give = (element, attributes) => {
-    for (const [name, value] of Object.entries(attributes)) {
-      if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
-    }
+/** The mask as a grid of buttons that show the weights, and what became of each output. */
+function grid({ tokens, mask, length, nudge, at }, names, { weights, moves, empty }) {
+  const kind = (role, i) => role + (i === nudge ? " nudged" : "") + (i >= length ? " filler" : "");
+  const cell = (may, i, j) => {
+    const shown = may ? two(weights[i][j]) : "blocked";
+    const all = {
+      type: "button", tabindex: i === at[0] && j === at[1] ? 0 : -1, "aria-pressed": String(may),
+      "aria-label": `${names[i]} to ${names[j]}: ${shown}`,
+      style: `--w: ${Number((100 * weights[i][j]).toPrecision(4))}%; color: var(--${cellInk(weights[i][j])})`,
+    };
+    return html`<td>${element("button", all, may && shown)}</td>`;
   };
-  const write = (element, text) => {
-    if (element.textContent !== text) element.textContent = text;
+  const fate = (i) => {
+    if (!moves[nudge][i]) return empty.includes(i) ? "zeros" : "same";
+    return i < nudge ? "leaks" : "moved";
   };
+  const label = "The mask: queries in rows, keys in columns, pressed where a query may attend";
+  const all = { class: "grid", role: "grid", "data-part": "grid", "aria-label": label, style: `--n: ${tokens.length}` };
+  return element(
+    "table", all,
+    html`<tr><td></td>${tokens.map((key, j) => html`<th scope="col" class="${kind("key", j)}"><span>${key}</span></th>`)}
+<th scope="col" class="fate"><span>output</span></th></tr>`,
+    tokens.map((query, i) => html`<tr><th scope="row" class="${kind("query", i)}">${query}</th>${mask[i].map(
+      (may, j) => cell(may, i, j),
+    )}<td class="fate ${fate(i)}"><span>${fate(i)}</span></td></tr>`),
+  );
+}
 
-  function draw(view) {
-    const s = state();
-    const now = compute(s);
-    grid ??= view.root.querySelector("[role=grid]");
-    cells ??= Array.from(grid.querySelectorAll("button"));
+/** The mask as one of PyTorch's functions wants it; `entry` writes one of its cells. */
+function convention(name, meaning, user, { tokens, mask }, entry) {
+  const hidden = (token) => html`<span class="visually-hidden">${token}</span>`;
+  const cell = (may) => element("td", { class: entry(may) === "T" && "on" }, entry(may));
+  const label = `${meaning}: ${String(user).replace("<wbr>", "")}`;
+  return html`<div><p>${meaning}<br><code>${user}</code></p>${element(
+    "table", { "data-convention": name, "aria-label": label },
+    html`<tr><td></td>${tokens.map((token) => html`<th scope="col">${hidden(token)}</th>`)}</tr>`,
+    tokens.map((token, i) => html`<tr><th scope="row">${hidden(token)}</th>${mask[i].map(cell)}</tr>`),
+  )}</div>`;
+}
 
-    cells.forEach((button, at) => {
-      const [i, j] = [Math.floor(at / n), at % n];
-      const weight = now.weights[i][j];
-      const shown = s.mask[i][j] ? weight.toFixed(2) : "blocked";
-      write(button, s.mask[i][j] ? shown : "");
-      give(button, {
-        "aria-pressed": s.mask[i][j],
-        "aria-label": `${now.names[i]} to ${now.names[j]}: ${shown}`,
-        style: `--w: ${Number((100 * weight).toPrecision(4))}%; color: var(--${cellInk(weight)})`,
-      });
-    });
-    const kind = (role, i) =>
-      role + (i === s.nudge ? " nudged" : "") + (i >= s.length ? " filler" : "");
-    grid.querySelectorAll("th.key").forEach((head, j) => {
-      give(head, { class: kind("key", j) });
-      write(head.firstElementChild, s.tokens[j]);
-    });
-    grid.querySelectorAll("th.query").forEach((head, i) => {
-      give(head, { class: kind("query", i) });
-      write(head, s.tokens[i]);
-    });
-    grid.querySelectorAll("td.fate").forEach((cell, i) => {
-      const still = now.empty_rows.includes(i) ? "zeros" : "same";
-      const fate = now.moved[i] ? (i < s.nudge ? "leaks" : "moved") : still;
-      give(cell, { class: `fate ${fate}` });
-      write(cell.firstElementChild, fate);
-    });
+export function picture(s) {
+  const now = compute(s);
+  const names = called(s.tokens);
+  const room = rooms(names);
+  const kind = (isBad) => (isBad ? "bad" : "good");
+  const verdicts = [
+    ["said", nudgeSaid(names, s.nudge, now.moves[s.nudge], now.empty.includes(s.nudge))],
+    [kind(leaking(now.moves).length), futureSaid(names, s.nudge, now.moves)],
+    [kind(now.empty.length), emptySaid(names, now.empty)],
+    [kind(now.lets_in.length), paddingSaid(names, s.length, now.lets_in)],
+  ];
+  const length = { min: 1, max: s.tokens.length, value: s.length };
+  return [
+    html`<div class="controls">
+<label class="wide"><span>Start from</span>
+${select("preset", PRESETS, presetOf(s))}</label>
+<label><span>Nudge</span>
+${select("nudge", s.tokens.map((token, i) => [i, `${i + 1}: ${token}`]), s.nudge)}</label>
+<label><span>Real tokens</span><span class="with-value">
+${element("input", { type: "range", name: "real", ...length })}
+<span class="number">${s.length}</span></span></label>
+${buttons()}
+<p class="cell wide">Tap or drag to paint; with the keyboard, arrows move and Space paints.
+Hatched cells are blocked. A nudge changes one token's query, key and value.</p>
+</div>`,
+    html`<div class="picture">${grid(s, names, now)}</div>`,
+    html`<ul class="verdicts" aria-label="Verdicts" aria-live="polite">${verdicts.map(([kind, [answer, rest]], i) =>
+      element("li", { class: kind, "data-room": room[i] }, html`<span>${answer && html`<b>${answer}</b>`}${rest}</span>`),
+    )}</ul>`,
+    html`<div class="conventions">
+${convention("bool", "T = may attend", html`F.scaled_dot_product_<wbr>attention`, s, (may) => (may ? "T" : "F"))}
+${convention("additive", "added to the scores", "float mask: 0 or -inf", s, (may) => (may ? "0" : "-∞"))}
+${convention("blocked", "T = blocked", "nn.MultiheadAttention", s, (may) => (may ? "F" : "T"))}
+</div>`,
+  ];
+}
 
-    for (const [name, matrix] of [["bool", s.mask], ["additive", now.additive], ["blocked", now.blocked]]) {
-      const entries = view.root.querySelectorAll(`[data-convention="${name}"] tr + tr td`);
-      matrix.flat().forEach((x, at) => {
-        write(entries[at], { true: "T", false: "F", 0: "0" }[x] ?? "-∞");
-        entries[at].classList.toggle("on", x === true);
-      });
-    }
-
-    const kinds = ["said", now.leaks, now.empty_rows.length, now.lets_in.length];
-    view.root.querySelectorAll(".verdicts li").forEach((line, at) => {
-      const sentence = now.verdicts[at];
-      if (line.textContent !== sentence) {
-        const lead = document.createElement("b");
-        const colon = at ? sentence.indexOf(":") : 0; // what stands before it is the answer
-        lead.textContent = sentence.slice(0, colon);
-        line.firstElementChild.replaceChildren(...(at ? [lead] : []), sentence.slice(colon));
-      }
-      give(line, { class: at ? (kinds[at] ? "bad" : "good") : "said" });
-    });
-
-    view.put("preset", { value: presetOf(s) });
-    view.put("nudge", { value: s.nudge });
-    s.tokens.forEach((token, i) => write(view.part("nudge").options[i], `${i + 1}: ${token}`));
-    view.put("real", { value: s.length });
-    view.put("length_value", { textContent: s.length });
-  }
-
-  const view = mount(model, el, draw);
-  const on = (name, event, handle) => view.part(name).addEventListener(event, handle);
-
-  on("preset", "change", (event) => {
-    chosen = event.target.value;
-    if (PRESETS.includes(chosen)) view.set({ mask: preset(chosen, state()) });
-    else view.redraw(); // the mask is painted in the grid, not here
-  });
-  on("nudge", "change", (event) => view.set({ nudge: Number(event.target.value) }));
-  on("real", "input", (event) => {
-    const before = state();
-    const name = presetOf(before);
-    const length = Number(event.target.value);
-    const follows = name === "padding" || name === "both"; // a padding preset goes with its length
-    if (follows) chosen = name;
-    view.set({ length, ...(follows && { mask: preset(name, { ...before, length }) }) });
-  });
-  on("copy", "click", () => copy(view, numpyCode(state())));
-  on("reset", "click", () => {
-    chosen = "";
-    view.set(start);
-    view.say("");
-  });
-
+export function live(view) {
+  const n = view.state().tokens.length;
+  const cells = () => Array.from(view.part("grid").querySelectorAll("button"));
+  /** The place of the cell that an event is about, or null. */
+  const place = (event) => {
+    const at = cells().indexOf(event.target.closest("button"));
+    return at < 0 ? null : [Math.floor(at / n), at % n];
+  };
   /** Gives cells one value. */
   const paint = (places, value) => {
-    const mask = model.get("mask").map((row) => row.slice());
+    const mask = view.state().mask.map((row) => row.slice());
     for (const [i, j] of places) mask[i][j] = value;
-    if (!equal(mask, model.get("mask"))) view.set({ mask });
+    if (!equal(mask, view.state().mask)) view.set({ mask });
   };
   /** The cell under the pointer, or the nearest one. */
   const under = (event) => {
-    const [first, last] = [cells[0].getBoundingClientRect(), cells.at(-1).getBoundingClientRect()];
+    const [first, last] = [cells()[0], cells().at(-1)].map((cell) => cell.getBoundingClientRect());
     const index = (at, from, to) => Math.min(Math.max(Math.floor(((at - from) / (to - from)) * n), 0), n - 1);
     return [index(event.clientY, first.top, last.bottom), index(event.clientX, first.left, last.right)];
   };
 
+  view.on("preset", "change", ({ target }) => {
+    const chosen = target.value;
+    if (chosen !== "painted") return view.set({ chosen, mask: preset(chosen, view.state()) });
+    target.value = presetOf(view.state()); // the mask is painted in the grid, not here
+  });
+  view.on("nudge", "change", (event) => view.set({ nudge: Number(event.target.value) }));
+  view.on("real", "input", (event) => {
+    const before = view.state();
+    const chosen = presetOf(before);
+    const length = Number(event.target.value);
+    if (chosen !== "padding" && chosen !== "both") return view.set({ length });
+    view.set({ length, chosen, mask: preset(chosen, { ...before, length }) }); // it goes with its length
+  });
+
   let brush = null; // while a pointer is down: the value it paints, and the cell it was last on
   let handled = false; // whether the click to come was painted when the pointer went down
-  grid.addEventListener("pointerdown", (event) => {
-    const at = cells.indexOf(event.target.closest("button"));
-    if (at < 0 || event.button !== 0 || !event.isPrimary) return;
-    const last = [Math.floor(at / n), at % n];
-    brush = { value: !model.get("mask")[last[0]][last[1]], last };
+  view.on("grid", "pointerdown", (event) => {
+    const at = place(event);
+    if (!at || event.button !== 0 || !event.isPrimary) return;
+    brush = { value: !view.state().mask[at[0]][at[1]], last: at };
     handled = true;
-    paint([last], brush.value);
+    paint([at], brush.value);
   });
-  grid.addEventListener("pointermove", (event) => {
+  view.on("grid", "pointermove", (event) => {
     if (!brush || !event.isPrimary) return;
     if (!event.buttons) {
       brush = null;
@@ -274,39 +284,13 @@ function render({ model, el }) {
     paint(stroke(brush.last, next), brush.value);
     brush.last = next;
   });
-  for (const end of ["pointerup", "pointercancel"]) grid.addEventListener(end, () => (brush = null));
-  grid.addEventListener("click", (event) => {
+  for (const end of ["pointerup", "pointercancel"]) view.on("grid", end, () => (brush = null));
+  view.on("grid", "click", (event) => {
     const painted = handled && event.detail > 0; // a click without a pointer has detail 0
     handled = false;
-    const at = cells.indexOf(event.target.closest("button"));
-    if (at < 0 || painted) return;
-    const [i, j] = [Math.floor(at / n), at % n];
-    paint([[i, j]], !model.get("mask")[i][j]);
+    const at = place(event);
+    if (at && !painted) paint([at], !view.state().mask[at[0]][at[1]]);
   });
-
-  // One cell is in the order of Tab; arrows move from it.
-  grid.addEventListener("focusin", ({ target }) => {
-    for (const button of cells) button.tabIndex = button === target ? 0 : -1;
-  });
-  const walk = (event) => {
-    const at = cells.indexOf(event.target);
-    if (at < 0 || event.altKey || event.metaKey) return;
-    const [i, j] = [Math.floor(at / n), at % n];
-    const next = {
-      ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1],
-      Home: [event.ctrlKey ? 0 : i, 0], End: [event.ctrlKey ? n - 1 : i, n - 1],
-    }[event.key];
-    if (!next) return;
-    event.preventDefault();
-    const [row, column] = next.map((x) => Math.min(Math.max(x, 0), n - 1));
-    cells[row * n + column].focus();
-  };
-  addEventListener("keydown", walk, true); // on the window: the core lets no arrow key get lower
-
-  return () => {
-    removeEventListener("keydown", walk, true);
-    view.end();
-  };
+  view.on("grid", "focusin", (event) => view.set({ at: place(event) }));
+  view.grid("grid", () => {}); // an arrow moves the focus, and that is all
 }
-
-export default { render };

@@ -4,7 +4,14 @@ import re
 
 from hypothesis import strategies as st
 
-from attnlib.widgets import AttentionExplorer, Predict, Progress, Quiz, ScalingExplorer
+from attnlib.widgets import (
+    AttentionExplorer,
+    MaskPainter,
+    Predict,
+    Progress,
+    Quiz,
+    ScalingExplorer,
+)
 from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.core import DIVISORS
 
@@ -61,6 +68,18 @@ def quizzes(draw):
     return Quiz(questions, key="a-quiz", chosen=[draw(st.integers(-1, 2)) for _ in range(2)])
 
 
+@st.composite
+def painters(draw):
+    n = draw(st.integers(2, 8))
+    row = st.lists(st.booleans(), min_size=n, max_size=n)
+    return MaskPainter(
+        tokens=draw(st.lists(texts(20, ["Z", "C"]), min_size=n, max_size=n)),
+        mask=draw(st.lists(row, min_size=n, max_size=n)),
+        length=draw(st.integers(1, n)),
+        nudge=draw(st.integers(0, n - 1)),
+    )
+
+
 SAMPLES = {
     AttentionExplorer: st.builds(
         AttentionExplorer,
@@ -78,6 +97,7 @@ SAMPLES = {
         st.lists(sentences, min_size=1, max_size=5, unique=True),
     ),
     Quiz: quizzes(),
+    MaskPainter: painters(),
     ScalingExplorer: st.builds(
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))
     ),

@@ -1,0 +1,222 @@
+"""MaskPainter: its weights, what a nudge moves, what it says of a mask, its errors."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import attnlib
+from attnlib.widgets import MaskPainter
+from attnlib.widgets.core import word_vector
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
+painters = SAMPLES[MaskPainter]
+some = settings(steady, max_examples=25)
+
+
+def attend(painter, nudged=None):
+    """Output and weights by the library, 0.5 added to the vectors of the token `nudged`."""
+    vectors = np.array(
+        [[word_vector(t, r, 4) for t in painter.tokens] for r in ("query", "key", "value")]
+    )
+    if nudged is not None:
+        vectors[:, nudged] += 0.5
+    return attnlib.scaled_dot_product_attention(*vectors, np.array(painter.mask))
+
+
+def verdicts(painter):
+    return [line.get_text() for line in picture(painter).select(".verdicts li")]
+
+
+def fates(painter):
+    return [cell.get_text() for cell in picture(painter).select("td.fate")]
+
+
+@some
+@given(painter=painters)
+def test_javascript_computes_what_attnlib_computes(painter):
+    found = js(painter, "compute(state)")
+    output, weights = attend(painter)
+    np.testing.assert_allclose(found["weights"], weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found["output"], output, rtol=0, atol=1e-9)
+    nudged = np.array([attend(painter, j)[0] for j in range(len(weights))])
+    np.testing.assert_array_equal(found["moves"], (abs(nudged - output) > 1e-9).any(-1))
+
+
+@some
+@given(painter=painters)
+def test_what_moves_is_what_may_look(painter):
+    """The outputs are measured; the mask alone says the same, but for the nudged token's own."""
+    mask, nudge = np.array(painter.mask), painter.nudge
+    found = js(painter, "compute(state)")
+    moved, others = np.array(found["moves"][nudge]), np.arange(len(mask)) != nudge
+    np.testing.assert_array_equal(moved[others], mask[others, nudge])
+    # Its own output stays only if it has one key, not itself, or none: then no weight can change.
+    assert moved[nudge] == (mask[nudge, nudge] or mask[nudge].sum() > 1)
+    empty = ~mask.any(1)
+    assert found["empty"] == np.flatnonzero(empty).tolist()
+    shown = np.array(fates(painter))
+    np.testing.assert_array_equal(shown == "leaks", moved & (np.arange(len(mask)) < nudge))
+    np.testing.assert_array_equal(shown == "moved", moved & (np.arange(len(mask)) >= nudge))
+    np.testing.assert_array_equal(shown == "zeros", empty)
+    lets_in = mask[: painter.length, painter.length :].any()
+    lines = picture(painter).select(".verdicts li")
+    bad = [False, np.triu(mask, 1).any(), empty.any(), lets_in]
+    assert [line["class"] == ["bad"] for line in lines] == bad
+    # What is said of all nudges does not contradict what is shown of one.
+    elsewhere = lines[1].get_text().startswith("Leaks the future, though not from ")
+    assert elsewhere == (bad[1] and "leaks" not in shown)
+    assert all(len(line.get_text()) <= len(line["data-room"]) for line in lines)
+
+
+def test_verdicts_in_full():
+    painter = MaskPainter()
+    assert verdicts(painter) == [
+        "Nudging sat moves its own output, which is no leak: its query, key and value change. "
+        "It also moves the outputs of The, cat, down and <pad>.",
+        "Leaks the future: nudging sat moves the outputs of The and cat, which come before it. "
+        "3 other tokens leak too.",
+        "No row is empty: every token can attend to something.",
+        "Lets padding in: the real tokens The, cat, sat and down attend to the filler <pad>.",
+    ]
+    painter.mask = attnlib.causal_mask(5)
+    said = verdicts(painter)
+    assert said[0].endswith("It also moves the outputs of down and <pad>.")
+    assert said[1] == "Does not leak the future: no token's nudge moves an output before it."
+    assert said[3] == "Keeps padding out: no real token attends to the filler <pad>."
+    mask = attnlib.causal_mask(5)
+    mask[1] = False
+    mask[0, 4] = True
+    painter.mask, painter.nudge = mask, 1
+    assert verdicts(painter) == [
+        "Nudging cat leaves its own output at zeros: it can attend to nothing. "
+        "It moves the outputs of sat, down and <pad>.",
+        "Leaks the future, though not from cat: nudging <pad> moves the output of The, "
+        "which comes before it.",
+        "Row cat is empty: it can attend to nothing, so its output is zeros.",
+        "Lets padding in: the real token The attends to the filler <pad>.",
+    ]
+    painter.mask, painter.length = np.eye(5, k=-1, dtype=bool), 5
+    said = verdicts(painter)
+    assert said[0] == (
+        "Nudging cat leaves its own output as it was: its weights, all on other tokens, stay the "
+        "same. It moves the output of sat."
+    )
+    assert said[3] == "There is no padding: all 5 tokens are real."
+    painter.mask = np.zeros((5, 5), bool)
+    assert verdicts(painter)[2].startswith("Rows The, cat, sat, down and <pad> are empty: they")
+
+
+def test_equal_tokens_are_numbered_and_long_ones_cut():
+    said = verdicts(MaskPainter(tokens=["the", "cat", "the", "x" * 500], nudge=0))[0]
+    assert "the (3)" in said and "xxxxxxxxxxx…" in said and "x" * 12 not in said
+
+
+@some
+@given(painter=painters)
+def test_picture_shows_the_weights_and_the_mask_three_times(painter):
+    soup = picture(painter)
+    mask, weights = np.ravel(painter.mask), attend(painter)[1].ravel()
+    cells = soup.select("[role=grid] button")
+    assert [cell["aria-pressed"] == "true" for cell in cells] == mask.tolist()
+    for cell, may, weight in zip(cells, mask, weights, strict=True):
+        said = cell.get_text()
+        assert abs(float(said) - weight) < 0.00501 if may else said == ""
+        assert cell["aria-label"].endswith(f": {said}" if may else ": blocked")
+    assert [cell["tabindex"] for cell in cells].count("0") == 1
+    written = {
+        name: [cell.get_text() for cell in soup.select(f"[data-convention={name}] tr + tr td")]
+        for name in ("bool", "additive", "blocked")
+    }
+    additive = attnlib.additive(mask, np.float64)
+    assert written["bool"] == ["T" if may else "F" for may in mask]
+    assert written["additive"] == ["0" if x == 0 else "-∞" for x in additive]
+    assert written["blocked"] == ["T" if x else "F" for x in attnlib.blocked(mask)]
+
+
+@pytest.mark.parametrize("name", ["none", "causal", "padding", "both", "window"])
+def test_presets(name):
+    causal, real = attnlib.causal_mask(5), attnlib.padding_mask([3], 5)[0]
+    mask = {
+        "none": np.ones((5, 5), bool),
+        "causal": causal,
+        "padding": np.broadcast_to(real, (5, 5)),
+        "both": causal & real,
+        "window": attnlib.window_mask(5, 1),
+    }[name]
+    painter = MaskPainter(mask=mask, length=3)
+    assert js(painter, f"preset('{name}', state)") == painter.mask
+    assert picture(painter).select_one("[name=preset] [selected]")["value"] == name
+    painter.mask = mask ^ np.eye(5, k=-3, dtype=bool)
+    assert picture(painter).select_one("[name=preset] [selected]")["value"] == "painted"
+
+
+@some
+@given(painter=painters)
+def test_copied_code_gives_the_mask_three_times_and_the_weights(painter):
+    names = run(js(painter, "code(state)"))
+    mask = np.array(painter.mask)
+    assert names["tokens"] == painter.tokens
+    np.testing.assert_array_equal(names["allowed"], mask)
+    np.testing.assert_array_equal(names["additive"], attnlib.additive(mask, np.float64))
+    np.testing.assert_array_equal(names["blocked"], attnlib.blocked(mask))
+    np.testing.assert_allclose(names["weights"], attend(painter)[1], rtol=0, atol=1e-6)
+
+
+def test_a_stroke_leaves_no_gap():
+    cells = js(MaskPainter(), "stroke([0, 0], [7, 3])")
+    assert cells[0] == [0, 0] and cells[-1] == [7, 3]
+    assert np.abs(np.diff(cells, axis=0)).max() == 1
+    assert js(MaskPainter(), "stroke([2, 3], [2, 3])")[0] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "message"),
+    [
+        ("tokens", ["a"], r"tokens needs a list of 2 to 8 names; got \['a'\]"),
+        ("tokens", list("abcdefghi"), "tokens needs a list of 2 to 8 names; got"),
+        ("tokens", "a b c", "tokens needs a list of 2 to 8 names; got 'a b c'"),
+        ("tokens", ["a", " "], r"tokens needs names that are not blank; got \['a', ' '\]"),
+        ("tokens", ["a", 3], r"tokens needs names that are not blank; got \['a', 3\]"),
+        ("tokens", list("abc"), "tokens keeps its 5 names; got 3"),
+        (
+            "mask",
+            np.ones((5, 4), bool),
+            r"mask needs shape \(5, 5\), queries by keys; got \(5, 4\)",
+        ),
+        ("mask", np.ones((5, 5)), r"mask needs rows of True \(may attend\) and False; got"),
+        ("mask", [[True], [True, False]], "mask needs rows of one length; got"),
+        ("mask", "causal", r"mask needs rows of True \(may attend\) and False; got 'causal'"),
+        ("length", 0, "length needs a whole number from 1 to 5; got 0"),
+        ("length", 6, "length needs a whole number from 1 to 5; got 6"),
+        ("nudge", -1, "nudge needs a whole number from 0 to 4; got -1"),
+        ("nudge", 5, "nudge needs a whole number from 0 to 4; got 5"),
+    ],
+)
+def test_absurd_values_are_refused_and_the_state_stays(trait, value, message):
+    painter = MaskPainter()
+    before = repr(painter)
+    with pytest.raises(ValueError, match=message):
+        setattr(painter, trait, value)
+    assert repr(painter) == before
+    if trait != "tokens" or len(value) != 3:
+        with pytest.raises(ValueError, match=message):
+            MaskPainter(**{trait: value})
+
+
+def test_a_mask_from_the_library_becomes_plain_lists():
+    painter = MaskPainter(tokens=["a", "b", "c"], mask=attnlib.causal_mask(3))
+    assert painter.mask == [[True, False, False], [True, True, False], [True, True, True]]
+    assert json.loads(json.dumps(painter.mask)) == painter.mask
+    assert painter.length == 3
+    assert eval(repr(painter)).mask == painter.mask
+
+
+def test_hostile_token_is_text_in_the_picture():
+    soup = picture(MaskPainter(tokens=[HOSTILE, "b", "c"]))
+    assert soup.find(["img", "script"]) is None
+    assert HOSTILE in soup.get_text()
