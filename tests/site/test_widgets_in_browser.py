@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import steady
@@ -21,7 +21,12 @@ from tests.widgets.pictures import drawn
 from tests.widgets.samples import SAMPLES
 
 each_widget = pytest.mark.parametrize("widget", SAMPLES, ids=lambda widget: widget.__name__)
-few = settings(steady, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(
+    steady,
+    max_examples=4,
+    phases=[Phase.explicit, Phase.generate],  # to shrink takes minutes in a browser
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 # A widget that has drawn one state, then is given another, shows what the engine draws of each.
 FOLLOW = """async ([start, next, pictures]) => {
   const differ = (a, b, path = "") => {
@@ -60,9 +65,14 @@ FOLLOW = """async ([start, next, pictures]) => {
 
 
 @pytest.fixture(scope="module")
-def blank(browser):
+def blank(browser, tmp_path_factory):
+    """A page of a site, without widgets."""
+    folder = tmp_path_factory.mktemp("blank")
+    write_page(folder)
     page = browser.new_page()
-    yield page
+    with served(folder) as addresses:
+        page.goto(addresses["http"])
+        yield page
     page.close()
 
 
