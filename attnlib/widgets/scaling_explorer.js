@@ -182,7 +182,7 @@ export function picture(s) {
   return [
     html`<div class="controls">
 <label class="main"><span>Query and key size, <i>d<sub>k</sub></i>
-<b class="number">${s.d_k}</b></span>
+<b class="number" data-part="d_k_value">${s.d_k}</b></span>
 ${element("input", { type: "range", name: "d_k", ...at })}</label>
 <label class="wide"><span>Divide scores by</span>
 ${select("divisor", DIVISORS, s.divisor)}</label>

@@ -1,0 +1,142 @@
+"""AttentionExplorer: its weights in Python and in JavaScript, its traits, its errors."""
+
+import math
+
+import ipywidgets
+import numpy as np
+import pytest
+import traitlets
+from hypothesis import given, settings
+
+import attnlib
+from attnlib.widgets import AttentionExplorer
+from attnlib.widgets.core import word_vector
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
+explorers = SAMPLES[AttentionExplorer]
+some = settings(steady, max_examples=20)
+
+
+def test_it_is_an_ipywidget_that_links():
+    explorer, slider = AttentionExplorer(), ipywidgets.IntSlider(value=7, min=1, max=512)
+    ipywidgets.link((slider, "value"), (explorer, "d_k"))
+    assert explorer.d_k == 7
+    slider.value = 131
+    assert explorer.scores.shape == (6, 6) and explorer.Q.shape == (6, 131)
+    seen = []
+    explorer.observe(lambda change: seen.append(change["new"]), "d_k")
+    slider.value = 5
+    assert seen == [5]
+    assert ipywidgets.HBox([explorer, slider]).children == (explorer, slider)
+
+
+def test_interactive_output_follows_a_trait():
+    explorer = AttentionExplorer()
+    lengths = []
+    slider = ipywidgets.IntSlider(value=3, min=1, max=512)
+    ipywidgets.link((slider, "value"), (explorer, "d_k"))
+    output = ipywidgets.interactive_output(
+        lambda d_k: lengths.append(explorer.Q.shape[1]), {"d_k": slider}
+    )
+    slider.value = 11
+    assert lengths == [3, 11], output.outputs
+
+
+def test_weights_follow_the_equations():
+    explorer = AttentionExplorer(sentence="one two three four five", d_k=13, mask="causal")
+    scores = explorer.Q @ explorer.K.T / math.sqrt(13)
+    expected = np.zeros((5, 5))
+    for i in range(5):
+        powers = np.exp(scores[i, : i + 1])
+        expected[i, : i + 1] = powers / powers.sum()
+    np.testing.assert_allclose(explorer.weights, expected, rtol=1e-12)
+
+
+def test_weights_are_those_of_the_library():
+    explorer = AttentionExplorer(sentence="a b c d e f g", d_k=11, mask="both", length=5)
+    mask = attnlib.causal_mask(7) & attnlib.padding_mask([5], 7)[0]
+    _, weights = attnlib.scaled_dot_product_attention(explorer.Q, explorer.K, explorer.K, mask)
+    np.testing.assert_allclose(explorer.weights, weights, rtol=1e-12)
+
+
+@some
+@given(explorers)
+def test_rows_sum_to_one_whatever_is_set(explorer):
+    assert explorer.tokens == explorer.sentence.split()
+    np.testing.assert_allclose(explorer.weights.sum(axis=1), 1)
+    assert (explorer.weights[~explorer.allowed] == 0).all()
+
+
+@some
+@given(explorers)
+def test_javascript_computes_what_attnlib_computes(explorer):
+    found = js(explorer, "compute(state)")
+    assert found["tokens"] == explorer.tokens
+    np.testing.assert_allclose(found["scores"], explorer.scores, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(found["allowed"], explorer.allowed)
+    np.testing.assert_allclose(found["weights"], explorer.weights, rtol=0, atol=1e-9)
+
+
+@some
+@given(explorers)
+def test_copied_code_gives_the_weights(explorer):
+    names = run(js(explorer, "code(state)"))
+    assert names["tokens"] == explorer.tokens
+    np.testing.assert_allclose(names["weights"], explorer.weights, rtol=0, atol=1e-6)
+
+
+def test_picture_shows_the_numbers():
+    explorer = AttentionExplorer(sentence="x y z", mask="causal", row=2)
+    soup = picture(explorer)
+    cells = [
+        [cell.get_text() for cell in row.find_all("td")] for row in soup.select("table tr")[1:]
+    ]
+    assert cells[0] == ["1.00", "masked", "masked"]
+    assert cells[2] == [f"{weight:.2f}" for weight in explorer.weights[2]]
+    texts = [text.get_text() for text in soup.svg.find_all("text")]
+    for weight in explorer.weights[2]:
+        assert texts.count(f"{weight:.2f}") >= 2  # in the heatmap, and on its bar
+    assert soup.select_one("[data-part=largest]").get_text() == f"{explorer.weights[2].max():.2f}"
+
+
+def test_word_vectors_have_mean_0_and_variance_1():
+    numbers = np.concatenate([word_vector(f"word{i}", "query", 512) for i in range(211)])
+    assert abs(numbers.mean()) < 0.01 and abs(numbers.var() - 1) < 0.01
+    assert np.array_equal(word_vector("cat", "key", 7), word_vector("cat", "key", 512)[:7])
+    assert not np.array_equal(word_vector("cat", "key", 7), word_vector("cat", "query", 7))
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "message"),
+    [
+        ("sentence", "", "sentence needs 1 to 64 words; got 0"),
+        ("sentence", " \n\t ", "sentence needs 1 to 64 words; got 0"),
+        ("sentence", "w " * 200, "sentence needs 1 to 64 words; got 200"),
+        ("d_k", 0, "d_k needs a whole number from 1 to 512; got 0"),
+        ("d_k", 513, "d_k needs a whole number from 1 to 512; got 513"),
+        ("length", 0, "length needs a whole number from 1 to 64; got 0"),
+        ("width", -1, "width needs a whole number from 0 to 63; got -1"),
+        ("row", 64, "row needs a whole number from 0 to 63; got 64"),
+    ],
+)
+def test_absurd_values_are_refused_and_the_state_stays(trait, value, message):
+    explorer = AttentionExplorer()
+    before = repr(explorer)
+    with pytest.raises(ValueError, match=message):
+        setattr(explorer, trait, value)
+    assert repr(explorer) == before
+
+
+@pytest.mark.parametrize("trait", ["mask", "divisor"])
+def test_unknown_choice_is_refused(trait):
+    with pytest.raises(traitlets.TraitError, match="rainbow"):
+        AttentionExplorer(**{trait: "rainbow"})
+
+
+def test_hostile_sentence_is_text_in_the_picture():
+    soup = picture(AttentionExplorer(sentence=HOSTILE))
+    assert soup.find(["img", "script"]) is None
+    assert soup.find("input", {"name": "sentence"})["value"] == HOSTILE
