@@ -6,10 +6,8 @@ import html
 import io
 import json
 import re
-import sqlite3
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -264,80 +262,3 @@ def test_what_is_plain_by_day_is_plain_by_night():
         for style in map(get_style_by_name, STYLES)
     )
     assert by_day == by_night and Name in by_day and Keyword not in by_day
-
-
-@pytest.fixture
-def app(tmp_path):
-    """As much of a Sphinx application as `start_clean` looks at, after one good build."""
-    app = SimpleNamespace(outdir=tmp_path / "html", doctreedir=tmp_path / ".doctrees", _warncount=0)
-    app.config, app.srcdir = SimpleNamespace(html_context={}), tmp_path
-    (tmp_path / "_toc.yml").write_text("root: index")
-    app.doctreedir.mkdir()
-    app.environment = app.doctreedir / "environment.pickle"
-    app.outputs = tmp_path / ".jupyter_cache" / "executed" / "k" / "base.ipynb"
-    page.start_clean(app, None)
-    app.outputs.parent.mkdir(parents=True)
-    app.outputs.write_text("{}")
-    with sqlite3.connect(tmp_path / ".jupyter_cache" / "global.db") as db:
-        db.execute("CREATE TABLE nbcache (hashkey TEXT)")
-        db.execute("INSERT INTO nbcache VALUES ('k')")
-    app.environment.touch()
-    page.end_well(app, None)
-    return app
-
-
-def test_after_a_good_build_everything_stays(app):
-    page.start_clean(app, None)
-    assert app.outputs.exists() and app.environment.exists()
-
-
-def test_after_a_change_of_the_contents_pages_are_written_again_and_outputs_stay(app):
-    Path(app.srcdir, "_toc.yml").write_text("root: index # and another page")
-    page.start_clean(app, None)
-    assert app.outputs.exists() and not app.environment.exists()
-
-
-def test_after_a_change_of_attnlib_everything_goes(app, monkeypatch):
-    monkeypatch.setattr(page, "digest_of", lambda folder: "another")
-    page.start_clean(app, None)
-    assert not app.outputs.exists() and not app.environment.exists()
-
-
-def test_after_the_model_has_come_everything_goes(app, monkeypatch):
-    here = page.pretrained.is_here()
-    monkeypatch.setattr(page.pretrained, "is_here", lambda: not here)
-    page.start_clean(app, None)
-    assert not app.outputs.exists() and not app.environment.exists()
-
-
-def test_after_a_killed_build_pages_are_written_again_and_outputs_stay(app):
-    page.start_clean(app, None)  # and no end
-    page.start_clean(app, None)
-    assert app.outputs.exists() and not app.environment.exists()
-
-
-@pytest.mark.parametrize(("exception", "warnings"), [(RuntimeError(), 0), (None, 1)])
-def test_after_an_error_or_a_warning_pages_are_written_again(app, exception, warnings):
-    page.start_clean(app, None)
-    app._warncount = warnings
-    page.end_well(app, exception)
-    page.start_clean(app, None)
-    assert app.outputs.exists() and not app.environment.exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("global.db", "no database" * 99), ("global.db", ""), ("executed/k/base.ipynb", '{"cells":')],
-)
-def test_a_damaged_cache_of_outputs_is_discarded(app, name, content):
-    (app.outdir.parent / ".jupyter_cache" / name).write_text(content)
-    page.start_clean(app, None)
-    assert not app.outputs.exists()
-
-
-def test_the_digest_sees_names_and_contents(tmp_path):
-    digests = set()
-    for name, content in [("a.py", "1"), ("a.py", "2"), ("b.js", "2"), ("note.txt", "2")]:
-        (tmp_path / name).write_text(content)
-        digests.add(page.digest_of(tmp_path))
-    assert len(digests) == 3

@@ -1,6 +1,6 @@
 """Build the site into _build/html if anything has changed: `python -m tools.build`.
 
-What an earlier build left and cannot vouch for is the business of `_ext/page.py`. Here two
+What an earlier build left and cannot vouch for is the business of `_ext/freshness.py`. Here two
 builds at once take turns, and a build that has nothing to do ends at once.
 """
 
