@@ -29,11 +29,11 @@ import nbformat
 from docutils import nodes
 from docutils.parsers.rst.directives.admonitions import Admonition, Note
 from docutils.parsers.rst.states import MarkupError
+from folding import Dropdown
 from markdown_it import MarkdownIt
 from myst_parser.mdit_to_docutils.sphinx_ import SphinxRenderer
 from myst_parser.parsers.directives import parse_directive_text
 from myst_parser.parsers.mdit import create_md_parser
-from page import Dropdown
 from sphinx.addnodes import pending_xref
 from sphinx.errors import ConfigError, SphinxError
 from sphinx.locale import admonitionlabels

@@ -510,7 +510,7 @@ def test_the_pins_are_those_of_pyproject():
 
 # What uses a package that no file imports: a file, and the words in it that do.
 CALLED = {
-    "brotli": ("_ext/premath.py", 'flavor = "woff2"'),
+    "brotli": ("_ext/math_fonts.py", 'flavor = "woff2"'),
     "furo": ("_config.yml", "html_theme: furo"),
     "jupyter-book": ("tools/build.py", "from jupyter_book"),
     "jupyter-cache": ("_config.yml", "execute_notebooks: cache"),
@@ -522,7 +522,7 @@ CALLED = {
     "pytest-xdist": ("Makefile", "-n 2"),
     "ruff": ("Makefile", "-m ruff"),
     "setuptools": ("pyproject.toml", "setuptools.build_meta"),
-    "sphinx-mathjax-offline": ("_ext/premath.py", 'distribution("sphinx-mathjax-offline")'),
+    "sphinx-mathjax-offline": ("_ext/math_fonts.py", 'distribution("sphinx-mathjax-offline")'),
     "uv": ("Makefile", "-m uv"),
 }
 
