@@ -23,7 +23,6 @@ from packaging.utils import canonicalize_name
 import attnlib
 from attnlib import check
 from tools import licences
-from tools.hub import PACKAGES
 from tools.refresh import KERNEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -434,22 +433,6 @@ def test_the_term_plan_names_every_chapter_with_its_minutes_and_one_of_its_exerc
     assert_none(offences, "no exercise of that chapter")
 
 
-def test_a_student_is_given_the_memory_that_was_measured():
-    values = yaml.safe_load(re.search(r"```yaml\n(.*?)```", teaching(), re.DOTALL)[1])
-    memory = values["singleuser"]["memory"]
-    table = (ROOT / "benchmarks" / "hub.md").read_text(encoding="utf-8")
-    measured = re.findall(r"^\| [a-z]+ \|.* (\d+) \|$", table, re.MULTILINE)
-    # JupyterHub's M and G are powers of 1024, the table has millions of bytes.
-    sizes = {"M": 2**20, "G": 2**30}
-    guarantee, limit = (int(memory[k][:-1]) * sizes[memory[k][-1]] for k in ("guarantee", "limit"))
-    assert max(map(int, measured)) * 1e6 < guarantee < limit
-
-
-def test_the_class_is_held_on_the_hub_that_the_chart_installs():
-    version = next(name for name in PACKAGES if name.startswith("jupyterhub==")).split("==")[1]
-    assert f"installs JupyterHub {version}." in teaching()
-
-
 # Versions
 
 
@@ -472,15 +455,23 @@ def pinned(name="requirements.txt"):
     return versions
 
 
+LOCKS = ["requirements.lock", "requirements-book.lock"]
+
+
 def test_every_package_but_torch_has_hashes():
     # Torch's one version is several files, for CPU or CUDA, with other hashes.
-    assert_none(
-        [name for name, _, hashes in listed("requirements.lock") if not hashes], "make lock"
-    )
+    bare = [name for lock in LOCKS for name, _, hashes in listed(lock) if not hashes]
+    assert_none(bare, "make lock")
     assert pinned("requirements.lock") | {"torch": {"2.13.0"}} == pinned()
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements.lock"])
+def test_the_book_is_built_with_a_small_part_of_the_pinned_packages():
+    book = pinned("requirements-book.lock")
+    assert book.items() <= pinned().items(), "make lock"
+    assert not {"torch", "transformers", "jupyterlab", "matplotlib", "playwright"} & set(book)
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", *LOCKS])
 def test_the_lists_of_packages_name_no_host(name):
     assert not re.findall(r"://|--\w*index|--find-links", (ROOT / name).read_text())
 
@@ -513,7 +504,6 @@ CALLED = {
     "brotli": ("_ext/math_fonts.py", 'flavor = "woff2"'),
     "furo": ("_config.yml", "html_theme: furo"),
     "jupyter-book": ("tools/build.py", "from jupyter_book"),
-    "jupyter-cache": ("_config.yml", "execute_notebooks: cache"),
     "jupyterlab": ("Makefile", "-m jupyterlab"),
     "jupyterlab-myst": ("tests/site/test_jupyterlab.py", "jupyterlab-myst"),
     "nbval": ("Makefile", "--nbval"),
