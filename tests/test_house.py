@@ -29,22 +29,24 @@ ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
 MATHEMATICS = {"attention", "masks", "positions", "multihead", "layers", "blockwise", "gradients"}
+BELOW = {"numpy", "inputs"}  # what all of the mathematics stands on
 # What each module of attnlib may import besides the standard library. Imports point down.
 MAY_IMPORT = {
     "__init__": MATHEMATICS,
     "palette": set(),
-    "attention": {"numpy"},
-    "masks": {"numpy", "attention"},
-    "positions": {"numpy", "attention"},
-    "multihead": {"numpy", "attention"},
-    "layers": {"numpy", "scipy", "attention", "multihead"},
-    "blockwise": {"numpy", "attention"},
-    "gradients": {"numpy", "attention"},
-    "bridge": {"numpy", "torch"} | MATHEMATICS,
+    "inputs": {"numpy"},
+    "attention": BELOW,
+    "masks": BELOW,
+    "positions": BELOW,
+    "multihead": BELOW | {"attention"},
+    "layers": BELOW | {"scipy", "multihead"},
+    "blockwise": BELOW | {"attention"},
+    "gradients": BELOW | {"attention"},
+    "bridge": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
-    "induction": {"numpy"} | MATHEMATICS,
-    "pretrained": {"numpy", "safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
-    "plots": {"numpy", "matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
+    "induction": BELOW | MATHEMATICS,
+    "pretrained": BELOW | {"safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
+    "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets", "atlas"} | MATHEMATICS,
 }
