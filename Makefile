@@ -4,7 +4,6 @@
 PYTHON ?= python3
 VENV := .venv/bin/python
 PORT ?= 8000
-NOTEBOOKS ?= chapters/*.ipynb
 
 .DEFAULT_GOAL := help
 .PHONY: help install ready browser book pdf lite serve lab test faults lint refresh train atlas bench lock licences clean

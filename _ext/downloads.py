@@ -349,9 +349,9 @@ def launch_links(repository, docname):
 
 
 def chapters(env):
-    """The pages that are notebooks, as {docname: path}."""
-    paths = {name: Path(env.doc2path(name)) for name in sorted(env.found_docs)}
-    return {name: path for name, path in paths.items() if path.suffix == ".ipynb"}
+    """The chapters, as {docname: path}."""
+    names = sorted(name for name in env.found_docs if name.startswith("chapters/"))
+    return {name: Path(env.doc2path(name)) for name in names}
 
 
 def plain_for(app, docname):

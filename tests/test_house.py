@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 
 import attnlib
 from attnlib import check
-from tools import licences
+from tools import build, licences
 from tools.refresh import KERNEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -195,6 +195,10 @@ def test_values_are_stored(code):
         if number > 1 and shows_a_value(tree) and not cell.outputs  # the first cell sets up
     ]
     assert_none(offences, "run `make refresh`")
+
+
+def test_no_code_is_newer_than_its_outputs():
+    assert_none(build.stale(), "run `make refresh`")
 
 
 def test_no_errors_are_stored(code):
@@ -399,7 +403,7 @@ def test_citations_and_references_match():
     pages = [path.read_text(encoding="utf-8") for path in ROOT.glob("*.md")]
     pages += [
         cell.source
-        for path in CHAPTERS
+        for path in build.notebooks()
         for cell in nbformat.read(path, as_version=4).cells
         if cell.cell_type == "markdown"
     ]
@@ -416,15 +420,12 @@ def test_citations_and_references_match():
 # Teaching
 
 
-def teaching():
-    return (ROOT / "teaching.md").read_text(encoding="utf-8")
-
-
 def test_the_term_plan_names_every_chapter_with_its_minutes_and_one_of_its_exercises():
     page = (ROOT / "index.md").read_text(encoding="utf-8")
     minutes = re.findall(r"^\| \[\]\((chapters/\S+?)\) \| (\d+) \|$", page, re.MULTILINE)
     row = r"^\| \d+ \| \[\d+\]\((\S+?)\) \| (\[.+?\)) \| .+\. \| (\d+) \|$"
-    plan = re.findall(row, teaching(), re.MULTILINE)
+    teaching = nbformat.read(ROOT / "teaching.ipynb", as_version=4)
+    plan = re.findall(row, "\n".join(cell.source for cell in teaching.cells), re.MULTILINE)
     assert [(chapter, time) for chapter, _, time in plan] == minutes
     solutions = (ROOT / "solutions.md").read_text(encoding="utf-8")
     offences = [
