@@ -48,8 +48,9 @@ lint: install ## check the Python files with ruff
 	@$(VENV) -m ruff check
 	@$(VENV) -m ruff format --check
 
-refresh: install ## run the notebooks and store their outputs (NOTEBOOKS=chapters/02-*.ipynb)
+refresh: install ## run the notebooks and store their outputs, and what follows from them elsewhere (NOTEBOOKS=chapters/02-*.ipynb)
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)
+	@$(VENV) _ext/course.py
 
 train: install ## train the small models of chapter 11 again and store their weights
 	@$(VENV) -m tools.train

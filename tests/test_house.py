@@ -264,16 +264,6 @@ def test_kernels_are_plain(chapters):
     assert_none(offences, "run `make refresh`")
 
 
-def test_the_title_has_the_number_of_the_file(chapters):
-    offences = []
-    for name, notebook in chapters.items():
-        number = re.match(r"(\d\d)-[a-z0-9-]+\.ipynb$", name)
-        title = re.search(r"^# (\d+)\. \S", notebook.cells[0].source, re.MULTILINE)
-        if not (number and title and int(number[1]) == int(title[1])):
-            offences.append(name)
-    assert_none(offences)
-
-
 def test_chapters_have_the_same_shape(chapters):
     offences = []
     for name, notebook in chapters.items():
@@ -305,57 +295,12 @@ def test_the_landing_page_counts_what_can_be_answered(chapters):
 # Contents and citations
 
 
-def test_the_readme_lists_every_chapter(chapters):
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    titles = [re.search(r"^# (.+)$", each.cells[0].source, re.M)[1] for each in chapters.values()]
-    listed = re.findall(r"^(\d+\. )\[(.+)\]\(chapters/(.+)\)$", page, re.M)
-    assert [number + title for number, title, _ in listed] == titles
-    assert [name for *_, name in listed] == list(chapters)
-
-
-def files_of(toc):
-    """Yield every file that a part of the table of contents names."""
-    if isinstance(toc, dict):
-        yield from (toc[key] for key in ("root", "file") if key in toc)
-    for child in toc.values() if isinstance(toc, dict) else toc:
-        if isinstance(child, dict | list):
-            yield from files_of(child)
-
-
-def test_the_contents_name_every_chapter_and_nothing_else():
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    listed = list(files_of(toc))
-    missing = [
-        name
-        for name in listed
-        if not any((ROOT / f"{name}{suffix}").exists() for suffix in ("", ".md", ".ipynb"))
-    ]
-    assert_none(missing)
-    assert [name for name in listed if name.startswith("chapters/")] == [
-        f"chapters/{path.stem}" for path in CHAPTERS
-    ]
-
-
 def test_the_reference_names_everything_public():
     page = (ROOT / "reference.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\.\. auto\w+:: attnlib\.(\w+)$", page, re.MULTILINE))
     assert documented == set(attnlib.__all__)
     checkers = set(check.__all__) - {"Verdict", "judge"}
     assert checkers == set(re.findall(r"`(\w+)`", page.partition("## The checkers")[2]))
-
-
-def test_the_solutions_name_every_exercise(chapters):
-    listed = re.findall(
-        r"\[([^]]+)\]\(chapters/([^)#]+)#", (ROOT / "solutions.md").read_text(encoding="utf-8")
-    )
-    exercises = [
-        (heading, name)
-        for name, notebook in chapters.items()
-        for text in ["\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")]
-        for part in re.findall(r"^## Exercises$(.*?)^## ", text, re.MULTILINE | re.DOTALL)
-        for heading in re.findall(r"^### (.+?)\s*$", part, re.MULTILINE)
-    ]
-    assert listed == exercises
 
 
 def prose(notebook):
@@ -390,15 +335,6 @@ def test_each_term_is_linked_from_its_first_use(chapters):
     assert_none(offences, "link a term as {term}`...` where the chapters use it first")
 
 
-def test_each_chapter_leads_to_the_next(chapters):
-    offences = [
-        f"{name}: no link to {following}"
-        for (name, notebook), following in zip(chapters.items(), list(chapters)[1:], strict=False)
-        if f"({following})" not in notebook.cells[-1].source
-    ]
-    assert_none(offences, "the last cell says what comes next")
-
-
 def test_citations_and_references_match():
     pages = [path.read_text(encoding="utf-8") for path in ROOT.glob("*.md")]
     pages += [
@@ -415,25 +351,6 @@ def test_citations_and_references_match():
     }
     bibliography = (ROOT / "references.bib").read_text(encoding="utf-8")
     assert cited == set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
-
-
-# Teaching
-
-
-def test_the_term_plan_names_every_chapter_with_its_minutes_and_one_of_its_exercises():
-    page = (ROOT / "index.md").read_text(encoding="utf-8")
-    minutes = re.findall(r"^\| \[\]\((chapters/\S+?)\) \| (\d+) \|$", page, re.MULTILINE)
-    row = r"^\| \d+ \| \[\d+\]\((\S+?)\) \| (\[.+?\)) \| .+\. \| (\d+) \|$"
-    teaching = nbformat.read(ROOT / "teaching.ipynb", as_version=4)
-    plan = re.findall(row, "\n".join(cell.source for cell in teaching.cells), re.MULTILINE)
-    assert [(chapter, time) for chapter, _, time in plan] == minutes
-    solutions = (ROOT / "solutions.md").read_text(encoding="utf-8")
-    offences = [
-        exercise
-        for chapter, exercise, _ in plan
-        if f"- {exercise}\n" not in solutions or f"({chapter}#" not in exercise
-    ]
-    assert_none(offences, "no exercise of that chapter")
 
 
 # Versions
