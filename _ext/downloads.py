@@ -25,15 +25,16 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urljoin
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+import course
 import nbformat
 from docutils import nodes
 from docutils.parsers.rst.directives.admonitions import Admonition, Note
 from docutils.parsers.rst.states import MarkupError
+from folding import Dropdown
 from markdown_it import MarkdownIt
 from myst_parser.mdit_to_docutils.sphinx_ import SphinxRenderer
 from myst_parser.parsers.directives import parse_directive_text
 from myst_parser.parsers.mdit import create_md_parser
-from page import Dropdown
 from sphinx.addnodes import pending_xref
 from sphinx.errors import ConfigError, SphinxError
 from sphinx.locale import admonitionlabels
@@ -348,12 +349,6 @@ def launch_links(repository, docname):
 # --- Sphinx -------------------------------------------------------------------------------------
 
 
-def chapters(env):
-    """The pages that are notebooks, as {docname: path}."""
-    paths = {name: Path(env.doc2path(name)) for name in sorted(env.found_docs)}
-    return {name: path for name, path in paths.items() if path.suffix == ".ipynb"}
-
-
 def plain_for(app, docname):
     """What turns the cells of a page into Markdown, with the numbers and names of this build."""
     env, base = app.env, address_of(app.config)
@@ -395,12 +390,13 @@ def write_notebooks(app, exception):
     folder, address = Path(app.outdir, FOLDER), address_of(app.config)
     wheel = folder / app.wheel
     wanted = {wheel}
-    for docname, path in chapters(app.env).items():
-        chapter, plain, target = nbformat.read(path, 4), plain_for(app, docname), folder / path.name
+    for chapter in course.read(Path(app.srcdir)):
+        plain, target = plain_for(app, chapter.page), folder / Path(chapter.file).name
+        title = app.config.html_title
         try:
-            result = plain_notebook(chapter, plain, app.config.html_title, address, wheel.name)
+            result = plain_notebook(chapter.notebook, plain, title, address, wheel.name)
         except PlainError as error:
-            logger.warning("no download: %s", error, location=docname, type="downloads")
+            logger.warning("no download: %s", error, location=chapter.page, type="downloads")
             continue
         nbformat.write(result, target)
         wanted.add(target)
@@ -413,7 +409,7 @@ def write_notebooks(app, exception):
 
 def add_links(app, pagename, templatename, context, doctree):
     """Give a chapter's page its links; `components/view-this-page.html` draws them."""
-    if pagename not in chapters(app.env):
+    if pagename not in {chapter.page for chapter in course.read(Path(app.srcdir))}:
         return
     suffix = "ipynb" if address_of(app.config) else "zip"
     context["download"] = context["pathto"](f"{FOLDER}/{Path(pagename).name}.{suffix}", 1)

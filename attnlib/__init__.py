@@ -1,6 +1,6 @@
 """Attention, small enough to read: the mathematics of the course.
 
-NumPy is all it needs, but for the error function in GELU, which is SciPy's.
+NumPy is all it needs. Where there is SciPy, GELU takes its error function, which is faster.
 """
 
 from attnlib.attention import scaled_dot_product_attention, softmax
@@ -10,10 +10,16 @@ from attnlib.layers import (
     DecoderLayer,
     Encoder,
     EncoderLayer,
+    FeedForward,
+    LayerNorm,
+    RMSNorm,
+    SwiGLU,
     feed_forward,
     gelu,
     layer_norm,
     relu,
+    rms_norm,
+    silu,
 )
 from attnlib.masks import additive, blocked, causal_mask, padding_mask, window_mask
 from attnlib.multihead import MultiHeadAttention, merge_heads, split_heads
@@ -28,7 +34,11 @@ __all__ = [
     "DecoderLayer",
     "Encoder",
     "EncoderLayer",
+    "FeedForward",
+    "LayerNorm",
     "MultiHeadAttention",
+    "RMSNorm",
+    "SwiGLU",
     "additive",
     "alibi_bias",
     "attention_backward",
@@ -42,8 +52,10 @@ __all__ = [
     "padding_mask",
     "relative_position_bias",
     "relu",
+    "rms_norm",
     "rotary",
     "scaled_dot_product_attention",
+    "silu",
     "sinusoidal_positions",
     "softmax",
     "softmax_backward",

@@ -1,19 +1,15 @@
 """Scaled dot-product attention, in the order of its equations.
 
-`softmax` and `scaled_dot_product_attention` are the course. The functions below them hold
-the rules that every attention in this library shares: what counts as input, as a mask and
-as blocked.
+`softmax` and `scaled_dot_product_attention` are the course. Below them stand the kernels that every
+attention in this library shares: they trust their arrays, which `inputs` has read.
 """
-
-import math
-from numbers import Integral, Real
 
 import numpy as np
 
-FLOATS = (np.float16, np.float32, np.float64)
+from attnlib.inputs import quiet_nan, read_axis, read_floats, read_inputs, read_mask, read_scale
 
 
-@np.errstate(all="ignore")  # exp underflows to 0 by design, and NaN passes in silence
+@quiet_nan
 def softmax(scores, axis=-1):
     r"""Turn scores into weights that sum to 1 along `axis`: positive, or 0 for a score of -inf.
 
@@ -48,25 +44,18 @@ def softmax(scores, axis=-1):
 
     Examples
     --------
-    >>> softmax([0.0, 2 * math.sqrt(2)]).round(6)
+    >>> softmax([0.0, 2 * np.sqrt(2)]).round(6)
     array([0.055807, 0.944193])
     >>> softmax([-np.inf, -np.inf])
     array([0., 0.])
     """
-    scores = as_floats(scores, "scores")
-    if scores.ndim == 0:
-        raise ValueError("scores must have at least one axis; got a single number")
-    whole = isinstance(axis, Integral) and not isinstance(axis, bool)
-    if not whole or not -scores.ndim <= axis < scores.ndim:
-        raise ValueError(
-            f"axis must be a whole number from {-scores.ndim} to {scores.ndim - 1} "
-            f"for scores of shape {scores.shape}; got {axis!r}"
-        )
-    wide = np.result_type(scores, np.float32)  # a sum of exponentials can pass float16's 65504
+    scores = read_floats(scores, "scores")
+    axis = read_axis(axis, scores)
+    wide = np.promote_types(scores.dtype, np.float32)  # a sum can pass float16's 65504
     return softmax_in_place(scores.astype(wide), axis).astype(scores.dtype, copy=False)
 
 
-@np.errstate(all="ignore")  # NaN behind a mask is valid input, so it must not warn
+@quiet_nan
 def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=False, scale=None):
     r"""Blend the values, each query by its own weights.
 
@@ -118,14 +107,18 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
            [1.888386, 0.111614]])
     """
     queries, keys, values = read_inputs(queries, keys, values)
-    dtype, n_k = queries.dtype, keys.shape[-2]
-    mask = read_mask(mask, (*queries.shape[:-1], n_k))
+    mask = read_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
     scale = read_scale(scale, d_k=queries.shape[-1])
+    return attend(queries, keys, values, mask, causal, scale)
 
-    wide = np.result_type(dtype, np.float32)  # a score can pass float16's 65504
-    queries, keys, values = (array.astype(wide, copy=False) for array in (queries, keys, values))
+
+def attend(queries, keys, values, mask, causal, scale):
+    """Return output and weights: what `scaled_dot_product_attention` gives."""
+    dtype = np.result_type(queries, keys, values)
+    wide = np.promote_types(dtype, np.float32)  # a score can pass float16's 65504
+    keys, values = keys.astype(wide, copy=False), values.astype(wide, copy=False)
     # Scaling the queries gives the same scores as scaling S, with fewer products.
-    scores = (queries * scale) @ keys.mT  # (..., n_q, n_k)
+    scores = (queries.astype(wide, copy=False) * scale) @ keys.mT  # (..., n_q, n_k)
     block_scores(scores, mask, causal)
     weights = softmax_in_place(scores)
     output = weighted_sum(weights, values, mask, causal)  # (..., n_q, d_v)
@@ -137,12 +130,14 @@ def softmax_in_place(scores, axis=-1):
 
     Large arrays are faster to write over than to allocate anew.
     """
-    # exp cannot overflow, and softmax is unchanged by a shift. The shift stays finite even
+    # exp cannot overflow, and softmax is unchanged by a shift. No row is shifted by -inf, even
     # where every score is -inf, because -inf - (-inf) would be NaN.
-    scores -= scores.max(axis, keepdims=True, initial=np.finfo(scores.dtype).min)
+    top = scores.max(axis, keepdims=True, initial=-np.inf)
+    top[top == -np.inf] = 0
+    scores -= top
     np.exp(scores, out=scores)
     total = scores.sum(axis, keepdims=True)
-    scores /= np.where(total == 0, 1, total)
+    scores /= total + (total == 0)  # a row of zeros stays one
     return scores
 
 
@@ -166,109 +161,6 @@ def weighted_sum(weights, values, mask=None, causal=False, first=0):
     return output
 
 
-def as_array(array, name):
-    """Return `array` as a NumPy array; a list of rows counts if they have one length."""
-    try:
-        return np.asarray(array)
-    except ValueError:
-        raise ValueError(f"{name} must have rows of one length; got unequal rows") from None
-
-
-def as_floats(array, name):
-    """Return `array` as an array of float16, float32 or float64, and refuse all else."""
-    array = as_array(array, name)
-    if array.dtype.type not in FLOATS:
-        raise TypeError(
-            f"{name} must hold floats (float16, float32 or float64, so 1.0 and not 1); "
-            f"got {array.dtype}"
-        )
-    return array
-
-
-def read_dtype(dtype):
-    """Return `dtype` as float16, float32 or float64, and refuse all else."""
-    try:
-        dtype = np.dtype(dtype).type
-    except TypeError:
-        pass  # no dtype at all is answered below, in the same words as a wrong one
-    if dtype not in FLOATS:
-        raise TypeError(f"dtype must be float16, float32 or float64; got {dtype!r}")
-    return dtype
-
-
-def as_size(number, name, least=0):
-    """Return `number` if it can be a size: a whole number, `least` or more."""
-    if not isinstance(number, Integral) or isinstance(number, bool):
-        raise TypeError(f"{name} must be a whole number; got {number!r}")
-    if number < least:
-        raise ValueError(f"{name} must be {least} or more; got {number}")
-    return int(number)
-
-
-def read_inputs(queries, keys, values):
-    """Return queries, keys and values as arrays of one dtype whose shapes fit together.
-
-    The queries come with all the leading axes of the result, also those of the values. The
-    arrays may be the caller's own, so they must not be written to.
-    """
-    queries = as_floats(queries, "queries")
-    keys = as_floats(keys, "keys")
-    values = as_floats(values, "values")
-    for array, name, shape in (
-        (queries, "queries", "(..., n_q, d_k)"),
-        (keys, "keys", "(..., n_k, d_k)"),
-        (values, "values", "(..., n_k, d_v)"),
-    ):
-        if array.ndim < 2:
-            raise ValueError(f"{name} must be a matrix {shape}; got shape {array.shape}")
-    if queries.shape[-1] != keys.shape[-1]:
-        raise ValueError(f"queries and keys must share d_k; got {queries.shape} and {keys.shape}")
-    if queries.shape[-1] == 0:
-        raise ValueError(
-            f"queries and keys must have d_k of at least 1; got {queries.shape} and {keys.shape}"
-        )
-    if keys.shape[-2] != values.shape[-2]:
-        raise ValueError(f"keys and values must share n_k; got {keys.shape} and {values.shape}")
-    try:
-        leading = np.broadcast_shapes(queries.shape[:-2], keys.shape[:-2], values.shape[:-2])
-    except ValueError:
-        raise ValueError(
-            "the leading axes of queries, keys and values must broadcast; "
-            f"got {queries.shape}, {keys.shape} and {values.shape}"
-        ) from None
-    dtype = np.result_type(queries, keys, values)
-    queries = np.broadcast_to(queries, leading + queries.shape[-2:])
-    return tuple(array.astype(dtype, copy=False) for array in (queries, keys, values))
-
-
-def read_mask(mask, shape, name="mask"):
-    """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k).
-
-    None stays None: nothing is blocked.
-    """
-    if mask is None:
-        return None
-    mask = as_array(mask, name)
-    if mask.dtype != bool and mask.dtype.type not in FLOATS:
-        raise TypeError(
-            f"{name} must be bool (True = may attend) or float (added to the scores); "
-            f"got {mask.dtype}"
-        )
-    try:
-        np.broadcast_to(mask, shape)
-    except ValueError:
-        raise ValueError(
-            f"{name} must broadcast to (..., n_q, n_k) = {shape}; got {mask.shape}"
-        ) from None
-    if mask.dtype != bool:
-        unusable = np.isnan(mask) | np.isposinf(mask)
-        if unusable.any():
-            raise ValueError(
-                f"{name} must hold finite numbers, or -inf to block; got {mask[unusable][0]}"
-            )
-    return mask
-
-
 def may_attend(shape, mask=None, causal=False, first=0):
     """Return where a query may attend, as bool of `shape` (..., n_q, n_k).
 
@@ -287,24 +179,12 @@ def block_scores(scores, mask=None, causal=False, first=0):
     the position of the first query, so that the keys before it are seen by all.
     """
     # By writing -inf, not by adding it: what is blocked may be NaN, which has to go.
-    if mask is not None and mask.dtype == bool:
-        np.copyto(scores, -np.inf, where=~mask)
-    elif mask is not None:
-        # A finite number never blocks, not even one that scores of float32 cannot hold.
-        most = np.finfo(scores.dtype).max / 2
-        scores += np.clip(mask, -most, most)
-        np.copyto(scores, -np.inf, where=mask == -np.inf)
+    if mask is not None:
+        if mask.dtype != bool:
+            # A finite number never blocks, not even one that scores of float32 cannot hold.
+            most = np.finfo(scores.dtype).max / 2
+            scores += np.clip(mask, -most, most)
+        np.copyto(scores, -np.inf, where=~mask if mask.dtype == bool else mask == -np.inf)
     if causal:
         corner = scores[..., first:]
         np.copyto(corner, -np.inf, where=~np.tri(*corner.shape[-2:], dtype=bool))
-
-
-def read_scale(scale, d_k):
-    """Return `scale` as a Python float, 1 / sqrt(d_k) if None: it never widens float32."""
-    if scale is None:
-        return 1 / math.sqrt(d_k)
-    if not isinstance(scale, Real) or isinstance(scale, bool):
-        raise TypeError(f"scale must be a number; got {type(scale).__name__}")
-    if not math.isfinite(scale):
-        raise ValueError(f"scale must be finite; got {scale}")
-    return float(scale)

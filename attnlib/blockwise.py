@@ -4,19 +4,13 @@ import math
 
 import numpy as np
 
-from attnlib.attention import (
-    as_size,
-    block_scores,
-    read_inputs,
-    read_mask,
-    read_scale,
-    weighted_sum,
-)
+from attnlib.attention import block_scores, weighted_sum
+from attnlib.inputs import quiet_nan, read_inputs, read_mask, read_scale, read_size
 
 SAFE = 60.0  # e^60 is about 1e26: sums of such powers stay far inside float32
 
 
-@np.errstate(all="ignore")  # NaN behind a mask is valid input, so it must not warn
+@quiet_nan
 def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale=None, block=128):
     r"""Blend the values as `scaled_dot_product_attention`, without ever holding (n_q, n_k).
 
@@ -68,18 +62,19 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     queries, keys, values = read_inputs(queries, keys, values)
     *leading, n_q, d_k = queries.shape
     n_k, d_v = values.shape[-2:]
-    dtype, wide = queries.dtype, np.result_type(queries, np.float32)
+    dtype = np.result_type(queries, keys, values)
+    wide = np.promote_types(dtype, np.float32)
     mask = read_mask(mask, (*leading, n_q, n_k))
     if mask is not None:
         mask = np.broadcast_to(mask, (*leading, n_q, n_k))
     scale = read_scale(scale, d_k)
-    block = as_size(block, "block", least=1)
+    block = read_size(block, "block", least=1)
     keys = np.broadcast_to(keys, (*leading, n_k, d_k))
     values = np.broadcast_to(values, (*leading, n_k, d_v))
 
     # No score is larger than the longest query times the longest key (Cauchy-Schwarz). If even
     # that cannot overflow in exp, the shift by the row's maximum changes nothing and is spared.
-    largest = abs(scale) * _longest(queries) * _longest(keys)
+    largest = abs(scale) * _longest(queries, wide) * _longest(keys, wide)
     shift = not largest < SAFE or (mask is not None and mask.dtype != bool)
 
     output = np.empty((*leading, n_q, d_v), dtype)
@@ -106,7 +101,6 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     return output
 
 
-def _longest(vectors):
+def _longest(vectors, wide):
     """Return the length of the longest of some vectors (..., d); NaN if there is one in them."""
-    wide = np.result_type(vectors, np.float32)
     return math.sqrt(np.einsum("...d,...d->...", vectors, vectors, dtype=wide).max(initial=0))

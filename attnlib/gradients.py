@@ -2,19 +2,11 @@
 
 import numpy as np
 
-from attnlib.attention import (
-    as_floats,
-    block_scores,
-    may_attend,
-    read_inputs,
-    read_mask,
-    read_scale,
-    softmax_in_place,
-    weighted_sum,
-)
+from attnlib.attention import block_scores, may_attend, softmax_in_place, weighted_sum
+from attnlib.inputs import quiet_nan, read_floats, read_inputs, read_mask, read_scale
 
 
-@np.errstate(all="ignore")  # NaN in a row is valid input, so it must not warn
+@quiet_nan
 def softmax_backward(weights, grad_weights):
     r"""Take the gradient of a loss from the weights back to the scores that made them.
 
@@ -57,8 +49,8 @@ def softmax_backward(weights, grad_weights):
     >>> softmax_backward([0.25, 0.75], [1.0, 0.0])
     array([ 0.1875, -0.1875])
     """
-    weights = as_floats(weights, "weights")
-    grad_weights = as_floats(grad_weights, "grad_weights")
+    weights = read_floats(weights, "weights")
+    grad_weights = read_floats(grad_weights, "grad_weights")
     if weights.ndim == 0:
         raise ValueError("weights must have at least one axis; got a single number")
     if weights.shape != grad_weights.shape:
@@ -67,12 +59,12 @@ def softmax_backward(weights, grad_weights):
             f"got {weights.shape} and {grad_weights.shape}"
         )
     dtype = np.result_type(weights, grad_weights)
-    wide = np.result_type(dtype, np.float32)  # a sum over the keys can pass float16's 65504
+    wide = np.promote_types(dtype, np.float32)  # a sum over the keys can pass float16's 65504
     weights, grad_weights = weights.astype(wide), grad_weights.astype(wide)
     return _softmax_backward(weights, grad_weights).astype(dtype, copy=False)
 
 
-@np.errstate(all="ignore")  # NaN behind a mask is valid input, so it must not warn
+@quiet_nan
 def attention_backward(queries, keys, values, grad_output, mask=None, *, causal=False, scale=None):
     r"""Take the gradient of a loss from the output of attention back to its three inputs.
 
@@ -127,17 +119,17 @@ def attention_backward(queries, keys, values, grad_output, mask=None, *, causal=
     """
     inputs = queries, keys, values
     queries, keys, values = read_inputs(*inputs)
-    dtype, shape = queries.dtype, (*queries.shape[:-1], keys.shape[-2])
+    dtype, shape = np.result_type(queries, keys, values), (*queries.shape[:-1], keys.shape[-2])
     mask = read_mask(mask, shape)
     scale = read_scale(scale, d_k=queries.shape[-1])
-    grad_output = as_floats(grad_output, "grad_output")
+    grad_output = read_floats(grad_output, "grad_output")
     if grad_output.shape != (*shape[:-1], values.shape[-1]):
         raise ValueError(
             "grad_output must have the shape of the output, "
             f"(..., n_q, d_v) = {(*shape[:-1], values.shape[-1])}; got {grad_output.shape}"
         )
 
-    wide = np.result_type(dtype, np.float32)  # as in the forward pass
+    wide = np.promote_types(dtype, np.float32)  # as in the forward pass
     queries, keys, values, grad_output = (
         array.astype(wide, copy=False) for array in (queries, keys, values, grad_output)
     )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from attnlib.attention import as_array, as_size
-from attnlib.layers import Encoder, EncoderLayer, relu
+from attnlib.inputs import read_array, read_size
+from attnlib.layers import Encoder, EncoderLayer, FeedForward, LayerNorm
 from attnlib.masks import causal_mask
 from attnlib.multihead import MultiHeadAttention
 from attnlib.positions import sinusoidal_positions
@@ -16,7 +16,6 @@ NO_ANSWER = -1
 WEIGHTS = Path(__file__).with_name("data") / "induction.npz"
 
 _ATTENTION = ("w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v", "b_o")
-_LAYER = ("w_1", "b_1", "w_2", "b_2", "gamma_1", "beta_1", "gamma_2", "beta_2")
 _MODEL = ("embedding", "w_out", "b_out")
 
 
@@ -59,7 +58,7 @@ def sentences(n_sentences, rng, *, n=LENGTH):
     -------
     tokens, answers : arrays of int, shape (n_sentences, n)
     """
-    shape = as_size(n_sentences, "n_sentences"), as_size(n, "n")
+    shape = read_size(n_sentences, "n_sentences"), read_size(n, "n")
     tokens = rng.integers(N_TOKENS, size=shape)
     return tokens, answers(tokens)
 
@@ -133,11 +132,15 @@ def load(n_layers=2):
 def to_arrays(model):
     """Return the weights of a TokenModel as a dict of arrays, which `from_arrays` reads."""
     arrays = {name: getattr(model, name) for name in _MODEL}
-    arrays |= {"gamma": model.encoder.gamma, "beta": model.encoder.beta}
+    arrays |= {"gamma": model.encoder.norm.gamma, "beta": model.encoder.norm.beta}
     for i, layer in enumerate(model.encoder.layers):
-        arrays |= {f"{i}.{name}": getattr(layer, name) for name in _LAYER}
-        arrays |= {f"{i}.{name}": getattr(layer.attention, name) for name in _ATTENTION}
-        arrays[f"{i}.n_heads"] = np.array(layer.attention.n_heads)
+        network, norm_1, norm_2 = layer.feed_forward, layer.norm_1, layer.norm_2
+        parts = {name: getattr(layer.attention, name) for name in _ATTENTION}
+        parts |= {"n_heads": np.array(layer.attention.n_heads)}
+        parts |= {"w_1": network.w_1, "b_1": network.b_1, "w_2": network.w_2, "b_2": network.b_2}
+        parts |= {"gamma_1": norm_1.gamma, "beta_1": norm_1.beta}
+        parts |= {"gamma_2": norm_2.gamma, "beta_2": norm_2.beta}
+        arrays |= {f"{i}.{name}": array for name, array in parts.items()}
     return arrays
 
 
@@ -145,20 +148,24 @@ def from_arrays(arrays):
     """Return the TokenModel, pre-norm with ReLU, whose weights `to_arrays` gave."""
     layers = []
     while f"{len(layers)}.n_heads" in arrays:
-        i = len(layers)
-        attention = MultiHeadAttention(
-            **{name: arrays[f"{i}.{name}"] for name in _ATTENTION},
-            n_heads=int(arrays[f"{i}.n_heads"]),
+        prefix = f"{len(layers)}."
+        parts = {k.removeprefix(prefix): arrays[k] for k in arrays if k.startswith(prefix)}
+        weights = {name: parts[name] for name in _ATTENTION}
+        layer = EncoderLayer(
+            MultiHeadAttention(**weights, n_heads=int(parts["n_heads"])),
+            FeedForward(parts["w_1"], parts["b_1"], parts["w_2"], parts["b_2"]),
+            LayerNorm(parts["gamma_1"], parts["beta_1"]),
+            LayerNorm(parts["gamma_2"], parts["beta_2"]),
+            norm_first=True,
         )
-        fields = {name: arrays[f"{i}.{name}"] for name in _LAYER}
-        layers.append(EncoderLayer(attention=attention, **fields, norm_first=True, activation=relu))
-    encoder = Encoder(layers, arrays["gamma"], arrays["beta"])
+        layers.append(layer)
+    encoder = Encoder(layers, LayerNorm(arrays["gamma"], arrays["beta"]))
     return TokenModel(arrays["embedding"], encoder, arrays["w_out"], arrays["b_out"])
 
 
 def _read_tokens(tokens, n_tokens=None):
     """Return `tokens` as an array of whole numbers (..., n), each below `n_tokens`."""
-    tokens = as_array(tokens, "tokens")
+    tokens = read_array(tokens, "tokens")
     if tokens.dtype.kind not in "iu":
         raise TypeError(f"tokens must hold whole numbers; got {tokens.dtype}")
     if tokens.ndim == 0:

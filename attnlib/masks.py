@@ -7,7 +7,7 @@ a reader meets.
 
 import numpy as np
 
-from attnlib.attention import as_array, as_size, read_dtype
+from attnlib.inputs import read_array, read_dtype, read_size
 
 
 def causal_mask(n_q, n_k=None):
@@ -43,8 +43,8 @@ def causal_mask(n_q, n_k=None):
            [1, 1, 0],
            [1, 1, 1]])
     """
-    n_q = as_size(n_q, "n_q")
-    n_k = n_q if n_k is None else as_size(n_k, "n_k")
+    n_q = read_size(n_q, "n_q")
+    n_k = n_q if n_k is None else read_size(n_k, "n_k")
     return np.tri(n_q, n_k, dtype=bool)
 
 
@@ -83,8 +83,8 @@ def padding_mask(lengths, n_k):
     <BLANKLINE>
            [[1, 1, 1]]])
     """
-    n_k = as_size(n_k, "n_k")
-    lengths = as_array(lengths, "lengths")
+    n_k = read_size(n_k, "n_k")
+    lengths = read_array(lengths, "lengths")
     if lengths.ndim != 1:
         raise ValueError(f"lengths must be a vector (batch,); got shape {lengths.shape}")
     if lengths.size == 0:
@@ -131,9 +131,9 @@ def window_mask(n, width, *, causal=False):
            [0, 1, 1, 1],
            [0, 0, 1, 1]])
     """
-    positions = np.arange(as_size(n, "n"))
+    positions = np.arange(read_size(n, "n"))
     distance = positions[:, None] - positions  # (n, n): i - j
-    near = np.abs(distance) <= as_size(width, "width")
+    near = np.abs(distance) <= read_size(width, "width")
     return near & (distance >= 0) if causal else near
 
 
@@ -197,7 +197,7 @@ def blocked(mask):
 
 def _as_bool(mask):
     """Return `mask` as an array of bool, and refuse all else."""
-    mask = as_array(mask, "mask")
+    mask = read_array(mask, "mask")
     if mask.dtype != bool:
         raise TypeError(f"mask must be bool (True = may attend); got {mask.dtype}")
     return mask

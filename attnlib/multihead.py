@@ -1,16 +1,23 @@
 """Multi-head attention: the same attention several times side by side, each in its own space."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from attnlib.attention import (
-    as_array,
-    as_floats,
-    as_size,
+from attnlib.attention import attend
+from attnlib.inputs import (
+    quiet_nan,
+    read_array,
     read_dtype,
+    read_floats,
+    read_function,
     read_mask,
-    scaled_dot_product_attention,
+    read_matrix,
+    read_size,
+    read_tokens,
+    scores_shape,
 )
 
 
@@ -50,16 +57,15 @@ def split_heads(x, n_heads):
            [[2, 3],
             [6, 7]]])
     """
-    x = as_array(x, "x")
-    n_heads = as_size(n_heads, "n_heads", least=1)
+    x = read_array(x, "x")
+    n_heads = read_size(n_heads, "n_heads", least=1)
     if x.ndim < 2:
         raise ValueError(f"x must be a matrix (..., n, n_heads * d); got shape {x.shape}")
     if x.shape[-1] % n_heads:
         raise ValueError(
             f"the last axis of x must be divisible by n_heads = {n_heads}; got shape {x.shape}"
         )
-    x = x.reshape(*x.shape[:-1], n_heads, x.shape[-1] // n_heads)  # (..., n, n_heads, d)
-    return x.swapaxes(-2, -3)  # (..., n_heads, n, d)
+    return _split(x, n_heads)
 
 
 def merge_heads(x):
@@ -92,12 +98,10 @@ def merge_heads(x):
     array([[0, 1, 2, 3],
            [4, 5, 6, 7]])
     """
-    x = as_array(x, "x")
+    x = read_array(x, "x")
     if x.ndim < 3:
         raise ValueError(f"x must have axes (..., n_heads, n, d); got shape {x.shape}")
-    *leading, n_heads, n, d = x.shape
-    # The tokens come first before the reshape, or it would mix one token with the next.
-    return x.swapaxes(-2, -3).reshape(*leading, n, n_heads * d)
+    return _merge(x)
 
 
 @dataclass(eq=False)
@@ -115,25 +119,35 @@ class MultiHeadAttention:
     Parameters
     ----------
     w_q : array, shape (d_model, n_heads * d_k)
-    w_k : array, shape (d_memory, n_heads * d_k)
-    w_v : array, shape (d_memory, n_heads * d_v)
+    w_k : array, shape (d_memory, n_kv_heads * d_k)
+    w_v : array, shape (d_memory, n_kv_heads * d_v)
     w_o : array, shape (n_heads * d_v, d_model)
         Used as x @ w. float16, float32 or float64.
     n_heads : int
     b_q, b_k, b_v, b_o : array, shape (columns of its w,), or None
         Added after the product.
+    n_kv_heads : int, optional
+        Heads of keys and values, `n_heads` unless given, which it must divide: query head i uses
+        key head i // (n_heads // n_kv_heads). One alone is multi-query attention.
+    turn : callable, optional
+        Turns queries and keys (..., heads, n, d_k) by their positions, as `rotary` does.
+    norm_q, norm_k : callable, optional
+        A norm of each query and each key (..., heads, n, d_k), before they are turned.
 
     Raises
     ------
     TypeError
-        If a weight or a bias does not hold floats, or `n_heads` is not a whole number.
+        If a weight or a bias does not hold floats, a number of heads is not a whole number, or
+        `turn`, `norm_q` or `norm_k` cannot be called.
     ValueError
-        If the shapes do not fit each other or `n_heads`.
+        If the shapes do not fit each other or the numbers of heads.
 
     Source
     ------
     Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2. The paper has no biases;
-    torch.nn.MultiheadAttention does.
+    torch.nn.MultiheadAttention does. `n_kv_heads` is Ainslie et al. 2023, *GQA*, section 2.2,
+    `norm_q` and `norm_k` Dehghani et al. 2023, *Scaling Vision Transformers to 22 Billion
+    Parameters*, section 2.
     """
 
     w_q: np.ndarray
@@ -145,42 +159,61 @@ class MultiHeadAttention:
     b_k: np.ndarray | None = None
     b_v: np.ndarray | None = None
     b_o: np.ndarray | None = None
+    n_kv_heads: int | None = None
+    turn: Callable | None = None
+    norm_q: Callable | None = None
+    norm_k: Callable | None = None
 
     def __post_init__(self):
-        self.n_heads = as_size(self.n_heads, "n_heads", least=1)
-        for letter in "qkvo":
-            self._read_projection(f"w_{letter}", f"b_{letter}")
-        for one, two, what in (
-            (self.w_q.shape[1], self.w_k.shape[1], "w_q and w_k must have the same columns"),
-            (self.w_k.shape[0], self.w_v.shape[0], "w_k and w_v must have the same rows"),
-            (self.w_v.shape[1], self.w_o.shape[0], "w_o must have as many rows as w_v columns"),
-        ):
-            if one != two:
-                raise ValueError(f"{what}; got {one} and {two}")
-        for name in ("w_q", "w_v"):
-            columns = getattr(self, name).shape[1]
-            if columns % self.n_heads or columns == 0:
-                raise ValueError(
-                    f"{name} must have a multiple of n_heads = {self.n_heads} columns; "
-                    f"got {columns}"
-                )
+        self.n_heads = read_size(self.n_heads, "n_heads", least=1)
+        self.n_kv_heads = _read_kv_heads(self.n_kv_heads, self.n_heads)
+        self.w_q, self.b_q = _read_projection(self.w_q, self.b_q, "q")
+        self.w_k, self.b_k = _read_projection(self.w_k, self.b_k, "k")
+        self.w_v, self.b_v = _read_projection(self.w_v, self.b_v, "v")
+        self.w_o, self.b_o = _read_projection(self.w_o, self.b_o, "o")
+        for name, part in (("turn", self.turn), ("norm_q", self.norm_q), ("norm_k", self.norm_k)):
+            if part is not None:
+                read_function(part, name)
+        self._check_shapes()
 
-    def _read_projection(self, weight, bias):
-        """Turn a weight and its bias into arrays that fit together."""
-        w = as_floats(getattr(self, weight), weight)
-        if w.ndim != 2:
-            raise ValueError(f"{weight} must be a matrix (d_in, d_out); got shape {w.shape}")
-        setattr(self, weight, w)
-        if getattr(self, bias) is not None:
-            b = as_floats(getattr(self, bias), bias)
-            if b.shape != w.shape[1:]:
-                raise ValueError(
-                    f"{bias} must have shape {w.shape[1:]}, as {weight} has columns; got {b.shape}"
-                )
-            setattr(self, bias, b)
+    def _check_shapes(self):
+        """Refuse weights that do not fit each other or the heads."""
+        w_q, w_k, w_v, w_o = self.w_q.shape, self.w_k.shape, self.w_v.shape, self.w_o.shape
+        group, times = self.n_heads // self.n_kv_heads, ""
+        shared, heads = "w_q and w_k must have the same columns", f"n_heads = {self.n_heads}"
+        kv_heads = heads
+        if group > 1:
+            times, kv_heads = f"{group} times ", f"n_kv_heads = {self.n_kv_heads}"
+            shared = f"w_q must have {times}the columns of w_k"
+        for fits, needed, got in (
+            (w_q[1] == group * w_k[1], shared, f"{w_q[1]} and {w_k[1]}"),
+            (w_k[0] == w_v[0], "w_k and w_v must have the same rows", f"{w_k[0]} and {w_v[0]}"),
+            (
+                w_o[0] == group * w_v[1],
+                f"w_o must have {times}as many rows as w_v columns",
+                f"{w_v[1]} and {w_o[0]}",
+            ),
+            (
+                w_q[1] and w_q[1] % self.n_heads == 0,
+                f"w_q must have a multiple of {heads} columns",
+                w_q[1],
+            ),
+            (
+                w_v[1] and w_v[1] % self.n_kv_heads == 0,
+                f"w_v must have a multiple of {kv_heads} columns",
+                w_v[1],
+            ),
+        ):
+            if not fits:
+                raise ValueError(f"{needed}; got {got}")
+
+    @property
+    def widths(self):
+        """The widths that the layer leads from and to, in dimensions."""
+        return self.w_q.shape[0], self.w_o.shape[1]
 
     @classmethod
-    def init(cls, d_model, n_heads, rng, *, bias=True, dtype=np.float32):
+    def init(cls, d_model, n_heads, rng, *, bias=True, n_kv_heads=None, dtype=np.float32):
         """Return a layer with random weights (Xavier, uniform) and biases of 0.
 
         Parameters
@@ -189,6 +222,8 @@ class MultiHeadAttention:
         rng : numpy.random.Generator
         bias : bool
             Whether to have the four biases.
+        n_kv_heads : int, optional
+            Heads of keys and values; `n_heads` unless given.
         dtype : float16, float32 or float64
 
         Raises
@@ -197,23 +232,27 @@ class MultiHeadAttention:
             If a size is not a whole number, `rng` is not a Generator, or `dtype` is not one of
             the three.
         ValueError
-            If a size is below 1, or `n_heads` does not divide `d_model`.
+            If a size is below 1, `n_heads` does not divide `d_model`, or `n_kv_heads` does not
+            divide `n_heads`.
 
         Source
         ------
         Glorot and Bengio 2010, section 4.2.1, Eq. (16).
         """
-        d_model = as_size(d_model, "d_model", least=1)
-        n_heads = as_size(n_heads, "n_heads", least=1)
+        d_model = read_size(d_model, "d_model", least=1)
+        n_heads = read_size(n_heads, "n_heads", least=1)
         if d_model % n_heads:
             raise ValueError(
                 f"d_model must be divisible by n_heads; got {d_model} and {n_heads} heads"
             )
-        weights = [xavier(d_model, d_model, rng, dtype) for _ in range(4)]
-        biases = [np.zeros(d_model, weights[0].dtype) if bias else None for _ in range(4)]
-        return cls(*weights, n_heads, *biases)
+        n_kv_heads = _read_kv_heads(n_kv_heads, n_heads)
+        d_kv = n_kv_heads * (d_model // n_heads)
+        widths = d_model, d_kv, d_kv, d_model
+        weights = [xavier(d_model, width, rng, dtype) for width in widths]
+        biases = [np.zeros(width, dtype) if bias else None for width in widths]
+        return cls(*weights, n_heads, *biases, n_kv_heads)
 
-    @np.errstate(all="ignore")  # NaN behind a mask is valid input, so it must not warn
+    @quiet_nan
     def __call__(self, x, memory=None, mask=None, *, score_bias=None):
         """Let each token of `x` attend to `memory`, or to `x` itself.
 
@@ -246,28 +285,34 @@ class MultiHeadAttention:
         """
         x = read_tokens(x, "x", self.w_q.shape[0])
         memory = read_tokens(x if memory is None else memory, "memory", self.w_k.shape[0])
-        queries = split_heads(project(x, self.w_q, self.b_q), self.n_heads)  # (..., h, n_q, d_k)
-        keys = split_heads(project(memory, self.w_k, self.b_k), self.n_heads)  # (..., h, n_k, d_k)
-        values = split_heads(project(memory, self.w_v, self.b_v), self.n_heads)
-        mask = self._read_masks(mask, score_bias, x, memory)
-        heads, weights = scaled_dot_product_attention(queries, keys, values, mask)
-        return project(merge_heads(heads), self.w_o, self.b_o), weights  # (..., n_q, d_model)
-
-    def _read_masks(self, mask, score_bias, x, memory):
-        """Join `mask`, which has no axis for the heads, and `score_bias`, which has one."""
         *leading, n_q, n_k = shape = scores_shape(x, memory)
         mask = read_mask(mask, shape)
+        if score_bias is not None:
+            score_bias = read_floats(score_bias, "score_bias")
+            read_mask(score_bias, (*leading, self.n_heads, n_q, n_k), "score_bias")
+        return self.attend(x, memory, mask, score_bias)
+
+    def attend(self, x, memory, mask=None, score_bias=None):
+        """Return what a call gives, for arrays that have been read."""
+        queries = _split(project(x, self.w_q, self.b_q), self.n_heads)  # (..., n_heads, n_q, d_k)
+        keys = _split(project(memory, self.w_k, self.b_k), self.n_kv_heads)
+        values = _split(project(memory, self.w_v, self.b_v), self.n_kv_heads)
+        if self.norm_q is not None:
+            queries = self.norm_q(queries)
+        if self.norm_k is not None:
+            keys = self.norm_k(keys)
+        if self.turn is not None:
+            queries, keys = self.turn(queries), self.turn(keys)
+        if self.n_kv_heads < self.n_heads:  # (..., n_kv_heads, n_k, d) -> (..., n_heads, n_k, d)
+            group = self.n_heads // self.n_kv_heads
+            keys, values = keys.repeat(group, axis=-3), values.repeat(group, axis=-3)
         if mask is not None and mask.ndim > 2:
             mask = mask[..., None, :, :]  # or the batch would line up with the heads
-        if score_bias is None:
-            return mask
-        score_bias = as_floats(score_bias, "score_bias")
-        read_mask(score_bias, (*leading, self.n_heads, n_q, n_k), "score_bias")
-        if mask is None:
-            return score_bias
-        if mask.dtype == bool:
-            return np.where(mask, score_bias, -np.inf)
-        return np.add(score_bias, mask, dtype=np.float64)  # a sum can pass float16's 65504
+        if score_bias is not None:
+            mask = _join(mask, score_bias)
+        scale = 1 / math.sqrt(queries.shape[-1])
+        heads, weights = attend(queries, keys, values, mask, False, scale)
+        return project(_merge(heads), self.w_o, self.b_o), weights  # (..., n_q, d_model)
 
 
 def project(x, w, b):
@@ -278,27 +323,6 @@ def project(x, w, b):
     return y
 
 
-def scores_shape(x, memory):
-    """Return (..., n_q, n_k): the shape of the scores of one head."""
-    try:
-        leading = np.broadcast_shapes(x.shape[:-2], memory.shape[:-2])
-    except ValueError:
-        raise ValueError(
-            f"the leading axes of x and memory must broadcast; got {x.shape} and {memory.shape}"
-        ) from None
-    return (*leading, x.shape[-2], memory.shape[-2])
-
-
-def read_tokens(x, name, width):
-    """Return `x` as an array of floats (..., n, width), and refuse all else."""
-    x = as_floats(x, name)
-    if x.ndim < 2:
-        raise ValueError(f"{name} must be a matrix (..., n, {width}); got shape {x.shape}")
-    if x.shape[-1] != width:
-        raise ValueError(f"{name} must be as wide as the layer, {width}; got shape {x.shape}")
-    return x
-
-
 def xavier(d_in, d_out, rng, dtype):
     """Return a weight (d_in, d_out), uniform within +-sqrt(6 / (d_in + d_out))."""
     dtype = read_dtype(dtype)
@@ -306,3 +330,46 @@ def xavier(d_in, d_out, rng, dtype):
         raise TypeError(f"rng must be a numpy.random.Generator; got {type(rng).__name__}")
     limit = np.sqrt(6 / (d_in + d_out))
     return rng.uniform(-limit, limit, (d_in, d_out)).astype(dtype)
+
+
+def _split(x, n_heads):
+    x = x.reshape(*x.shape[:-1], n_heads, x.shape[-1] // n_heads)  # (..., n, n_heads, d)
+    return x.swapaxes(-2, -3)  # (..., n_heads, n, d)
+
+
+def _merge(x):
+    *leading, n_heads, n, d = x.shape
+    # The tokens come first before the reshape, or it would mix one token with the next.
+    return x.swapaxes(-2, -3).reshape(*leading, n, n_heads * d)
+
+
+def _join(mask, score_bias):
+    """Return what `mask`, which has no axis for the heads, and `score_bias` say together."""
+    if mask is None:
+        return score_bias
+    if mask.dtype == bool:
+        return np.where(mask, score_bias, -np.inf)
+    return np.add(score_bias, mask, dtype=np.float64)  # a sum can pass float16's 65504
+
+
+def _read_kv_heads(n_kv_heads, n_heads):
+    """Return the number of heads of keys and values: one that divides `n_heads`, or all if None."""
+    if n_kv_heads is None:
+        return n_heads
+    n_kv_heads = read_size(n_kv_heads, "n_kv_heads", least=1)
+    if n_heads % n_kv_heads:
+        raise ValueError(f"n_heads must be divisible by n_kv_heads; got {n_heads} and {n_kv_heads}")
+    return n_kv_heads
+
+
+def _read_projection(w, b, letter):
+    """Return a weight and its bias as arrays that fit together."""
+    w = read_matrix(w, f"w_{letter}")
+    if b is not None:
+        b = read_floats(b, f"b_{letter}")
+        if b.shape != w.shape[1:]:
+            raise ValueError(
+                f"b_{letter} must have shape {w.shape[1:]}, as w_{letter} has columns; "
+                f"got {b.shape}"
+            )
+    return w, b

@@ -16,7 +16,8 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 
-from attnlib.attention import as_array, as_floats, may_attend, read_mask
+from attnlib.attention import may_attend
+from attnlib.inputs import read_array, read_floats, read_mask
 from attnlib.palette import cell_ink, light
 
 ROLES = ("query", "key", "value", "weight")
@@ -230,7 +231,7 @@ def matrix(
         If `values` is not a matrix, the role is unknown, the labels are too few or too many,
         `highlight` lies outside the matrix, or `decimals` is not a whole number from 0.
     """
-    values = as_array(values, "values")
+    values = read_array(values, "values")
     if values.dtype.kind not in "fiub":
         raise TypeError(f"values must hold real numbers or bools; got {values.dtype}")
     if values.ndim != 2 or values.size == 0:
@@ -309,7 +310,7 @@ def heatmap(
         If `values` is not a matrix of finite numbers, `low` lies above `high`, or the labels
         are too few or too many.
     """
-    values = as_floats(values, "values")
+    values = read_floats(values, "values")
     if values.ndim != 2 or values.size == 0:
         raise ValueError(
             f"values must be a matrix (n_rows, n_columns), not empty; got shape {values.shape}"
@@ -385,7 +386,7 @@ def product_axes(left, right):
 
 def _weights(weights, name, n_axes, needed):
     """Return `weights` as floats from 0 to 1 with `n_axes` axes, none of them empty."""
-    weights = as_floats(weights, name)
+    weights = read_floats(weights, name)
     if weights.ndim != n_axes or weights.size == 0:
         raise ValueError(f"{name} must be {needed}, not empty; got shape {weights.shape}")
     # The mean over heads may pass 1 by a rounding error.

@@ -5,11 +5,17 @@ and `relative_position_bias` are added to the scores.
 """
 
 import math
-from numbers import Real
 
 import numpy as np
 
-from attnlib.attention import as_array, as_floats, as_size, read_dtype
+from attnlib.inputs import (
+    quiet_nan,
+    read_array,
+    read_dtype,
+    read_floats,
+    read_number,
+    read_size,
+)
 
 
 def sinusoidal_positions(n, d_model, *, base=10000.0, dtype=np.float64):
@@ -56,7 +62,7 @@ def sinusoidal_positions(n, d_model, *, base=10000.0, dtype=np.float64):
            [ 0.841,  0.54 ,  0.01 ,  1.   ],
            [ 0.909, -0.416,  0.02 ,  1.   ]])
     """
-    n, d_model = as_size(n, "n"), as_size(d_model, "d_model", least=1)
+    n, d_model = read_size(n, "n"), read_size(d_model, "d_model", least=1)
     angles = _angles(np.arange(n), d_model, base)  # (n, pairs)
     encoding = np.empty((n, d_model), read_dtype(dtype))
     encoding[:, 0::2] = np.sin(angles)
@@ -64,14 +70,14 @@ def sinusoidal_positions(n, d_model, *, base=10000.0, dtype=np.float64):
     return encoding
 
 
-@np.errstate(all="ignore")  # infinity behind a mask is valid input, so it must not warn
-def rotary(x, positions=None, *, base=10000.0, layout="interleaved"):
+@quiet_nan
+def rotary(x, positions=None, *, base=10000.0, layout="interleaved", scale=1.0):
     r"""Turn each pair of numbers by an angle that grows with the position (RoPE).
 
     .. math::
 
         (a, b) \mapsto (a \cos \theta - b \sin \theta,\; a \sin \theta + b \cos \theta),
-        \quad \theta = p / b^{2i / d}
+        \quad \theta = \frac{p}{s\, b^{2i / d}}
 
     Eq. (5) of chapter 7. Queries and keys are turned, values are not; the score of a pair then
     depends on where the two stand only through the distance between them.
@@ -88,6 +94,9 @@ def rotary(x, positions=None, *, base=10000.0, layout="interleaved"):
         Which numbers are a pair: neighbours, (0, 1), (2, 3), ..., as in the paper; or one from
         each half, (0, d/2), (1, d/2 + 1), ..., as in GPT-NeoX and the Hugging
         Face version of Llama. A weight trained with one is wrong with the other.
+    scale : float
+        s, by which the positions are divided: above 1, a longer text is squeezed into the
+        positions that a model was trained on.
 
     Returns
     -------
@@ -97,14 +106,16 @@ def rotary(x, positions=None, *, base=10000.0, layout="interleaved"):
     Raises
     ------
     TypeError
-        If `x` does not hold floats, `positions` no real numbers, or `base` is not a number.
+        If `x` does not hold floats, `positions` no real numbers, or `base` or `scale` is not a
+        number.
     ValueError
         If `x` is no matrix or of odd width, `positions` does not have shape (n,) or is not
-        finite, `base` is not finite and above 0, or `layout` is unknown.
+        finite, `base` or `scale` is not finite and above 0, or `layout` is unknown.
 
     Source
     ------
-    Su et al. 2021, *RoFormer*, section 3.4.2, Eq. (34).
+    Su et al. 2021, *RoFormer*, section 3.4.2, Eq. (34). `scale` is Chen et al. 2023, *Extending
+    Context Window of Large Language Models via Positional Interpolation*, section 2.3.
 
     Examples
     --------
@@ -112,13 +123,13 @@ def rotary(x, positions=None, *, base=10000.0, layout="interleaved"):
     array([[1.   , 0.   ],
            [0.54 , 0.841]])
     """
-    x = as_floats(x, "x")
+    x = read_floats(x, "x")
     if x.ndim < 2:
         raise ValueError(f"x must be a matrix (..., n, d); got shape {x.shape}")
     n, d = x.shape[-2:]
     if d % 2 or d == 0:
         raise ValueError(f"x must have an even width, as it turns in pairs; got shape {x.shape}")
-    positions = np.arange(n) if positions is None else as_array(positions, "positions")
+    positions = np.arange(n) if positions is None else read_array(positions, "positions")
     if positions.dtype.kind not in "iuf":
         raise TypeError(f"positions must hold numbers; got {positions.dtype}")
     if positions.shape != (n,):
@@ -131,7 +142,7 @@ def rotary(x, positions=None, *, base=10000.0, layout="interleaved"):
     }
     if layout not in pairs:
         raise ValueError(f'layout must be "interleaved" or "halves"; got {layout!r}')
-    angles = _angles(positions, d, base)  # (n, d / 2)
+    angles = _angles(positions, d, base) / read_number(scale, "scale", "above 0")  # (n, d / 2)
     cos, sin = np.cos(angles), np.sin(angles)
     first, second = pairs[layout]
     turned = np.empty_like(x)
@@ -181,7 +192,7 @@ def alibi_bias(n_heads, n_q, n_k=None, *, dtype=np.float64):
     <BLANKLINE>
            [[ 0.  , -0.25, -0.5 ]]])
     """
-    n_heads = as_size(n_heads, "n_heads", least=1)
+    n_heads = read_size(n_heads, "n_heads", least=1)
     distance = np.abs(_offsets(n_q, n_k))  # (n_q, n_k)
     power = 2 ** math.floor(math.log2(n_heads))
     slopes = [2 ** (-8 * head / power) for head in range(1, power + 1)]
@@ -229,7 +240,7 @@ def relative_position_bias(table, n_q, n_k=None):
             [-1.,  0.,  5.],
             [-1., -1.,  0.]]])
     """
-    table = as_floats(table, "table")
+    table = read_floats(table, "table")
     if table.ndim != 2 or table.shape[1] % 2 == 0:
         raise ValueError(
             f"table must be a matrix (n_heads, 2 m + 1), of odd width; got shape {table.shape}"
@@ -240,15 +251,12 @@ def relative_position_bias(table, n_q, n_k=None):
 
 def _angles(positions, d, base):
     """Return p / base ** (2 i / d) in float64, for each position and each pair i."""
-    if not isinstance(base, Real) or isinstance(base, bool):
-        raise TypeError(f"base must be a number; got {type(base).__name__}")
-    if not (math.isfinite(base) and base > 0):
-        raise ValueError(f"base must be finite and above 0; got {base}")
-    return positions[:, None] / float(base) ** (np.arange(0, d, 2) / d)
+    base = read_number(base, "base", "above 0")
+    return positions[:, None] / base ** (np.arange(0, d, 2) / d)
 
 
 def _offsets(n_q, n_k):
     """Return j - i for each query i and key j, shape (n_q, n_k)."""
-    n_q = as_size(n_q, "n_q")
-    n_k = n_q if n_k is None else as_size(n_k, "n_k")
+    n_q = read_size(n_q, "n_q")
+    n_k = n_q if n_k is None else read_size(n_k, "n_k")
     return np.arange(n_k) - np.arange(n_q)[:, None]

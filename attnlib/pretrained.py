@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from attnlib.attention import as_array, as_floats
-from attnlib.layers import Encoder, EncoderLayer, gelu, layer_norm
+from attnlib.inputs import read_array, read_floats
+from attnlib.layers import Encoder, EncoderLayer, FeedForward, LayerNorm, gelu
 from attnlib.masks import padding_mask
 from attnlib.multihead import MultiHeadAttention
 
@@ -159,7 +159,7 @@ def mean_pool(states, mask):
     >>> mean_pool([[3.0, 0.0], [3.0, 8.0], [9.0, 9.0]], [True, True, False])
     array([0.6, 0.8])
     """
-    states, mask = as_floats(states, "states"), as_array(mask, "mask")
+    states, mask = read_floats(states, "states"), read_array(mask, "mask")
     if mask.dtype != bool:
         raise TypeError(f"mask must hold bools; got {mask.dtype}")
     if states.shape[:-1] != mask.shape:
@@ -198,7 +198,7 @@ class MiniLM:
         self.words = weights["embeddings.word_embeddings.weight"]
         self.positions = weights["embeddings.position_embeddings.weight"]
         self.types = weights["embeddings.token_type_embeddings.weight"]
-        self.gamma, self.beta = _norm(weights, "embeddings")
+        self.norm = _norm(weights, "embeddings")
         n_layers = sum(name.endswith("query.weight") for name in weights)
         layers = (_layer(weights, f"encoder.layer.{i}") for i in range(n_layers))
         self.encoder = Encoder(list(layers))
@@ -256,8 +256,7 @@ class MiniLM:
         ids[mask] = np.concatenate([each.ids for each in encoded])
         # One sentence at a time, so all tokens are of the first type. (n, d_model) broadcasts.
         x = self.words[ids] + self.types[0] + self.positions[: max(lengths)]
-        x = layer_norm(x, self.gamma, self.beta, EPS)  # (batch, n, d_model)
-        return [each.tokens for each in encoded], x, mask
+        return [each.tokens for each in encoded], self.norm(x), mask  # (batch, n, d_model)
 
 
 class Recording:
@@ -349,28 +348,17 @@ def _layer(weights, name):
     w_k, b_k = dense("attention.self.key")
     w_v, b_v = dense("attention.self.value")
     w_o, b_o = dense("attention.output.dense")
-    w_1, b_1 = dense("intermediate.dense")
-    w_2, b_2 = dense("output.dense")
-    gamma_1, beta_1 = _norm(weights, f"{name}.attention.output")
-    gamma_2, beta_2 = _norm(weights, f"{name}.output")
     return EncoderLayer(
-        attention=MultiHeadAttention(w_q, w_k, w_v, w_o, N_HEADS, b_q, b_k, b_v, b_o),
-        w_1=w_1,
-        b_1=b_1,
-        w_2=w_2,
-        b_2=b_2,
-        gamma_1=gamma_1,
-        beta_1=beta_1,
-        gamma_2=gamma_2,
-        beta_2=beta_2,
-        eps=EPS,
-        activation=gelu,
+        MultiHeadAttention(w_q, w_k, w_v, w_o, N_HEADS, b_q, b_k, b_v, b_o),
+        FeedForward(*dense("intermediate.dense"), *dense("output.dense"), gelu),
+        _norm(weights, f"{name}.attention.output"),
+        _norm(weights, f"{name}.output"),
     )
 
 
 def _norm(weights, name):
-    """Return gamma and beta of a norm."""
-    return weights[f"{name}.LayerNorm.weight"], weights[f"{name}.LayerNorm.bias"]
+    """Return a norm of BERT."""
+    return LayerNorm(weights[f"{name}.LayerNorm.weight"], weights[f"{name}.LayerNorm.bias"], EPS)
 
 
 def _read_sentences(sentences):

@@ -1,6 +1,7 @@
 """What the tests of several modules share: exact errors, masks for both sides, a cache."""
 
 import re
+from dataclasses import is_dataclass
 
 import numpy as np
 import pytest
@@ -32,6 +33,15 @@ def raises(error, message):
 def tokens(*shape, dtype=np.float64, seed=1):
     """Return random tokens."""
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def parts(layer):
+    """Yield a layer and all that it is made of."""
+    yield layer
+    for field in vars(layer).values():
+        for part in field if isinstance(field, list) else [field]:
+            if is_dataclass(part):
+                yield from parts(part)
 
 
 def stirred(module):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from attnlib import additive, causal_mask, padding_mask, scaled_dot_product_attention, softmax
-from attnlib.attention import read_scale
+from attnlib.inputs import read_scale
 from tests.helpers import raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")

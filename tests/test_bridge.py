@@ -1,11 +1,25 @@
 """The bridge: both ways and back without a bit of difference, and everything it cannot carry."""
 
+from dataclasses import is_dataclass, replace
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from attnlib import DecoderLayer, Encoder, EncoderLayer, MultiHeadAttention, gelu, relu
+from attnlib import (
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    FeedForward,
+    LayerNorm,
+    MultiHeadAttention,
+    RMSNorm,
+    SwiGLU,
+    gelu,
+    relu,
+    rotary,
+)
 from attnlib.bridge import from_torch, to_torch
 from tests.helpers import (
     BATCH,
@@ -16,6 +30,7 @@ from tests.helpers import (
     HEADS,
     N_MEMORY,
     N,
+    parts,
     raises,
     stirred,
     tokens,
@@ -53,22 +68,13 @@ def torch_module(kind, *, bias=True, dtype=torch.float64, norm_first=False, acti
     return stirred(module)
 
 
-def parts(layer):
-    """Yield a layer and all that it is made of."""
-    yield layer
-    for field in vars(layer).values():
-        for part in field if isinstance(field, list) else [field]:
-            if isinstance(part, MultiHeadAttention | EncoderLayer):
-                yield from parts(part)
-
-
 def numbers(layer):
     """Return all fields that are not layers themselves: arrays, None, heads, epsilons, choices."""
     return [
         (type(part).__name__, name, field)
         for part in parts(layer)
         for name, field in vars(part).items()
-        if not isinstance(field, list | MultiHeadAttention)
+        if not (isinstance(field, list) or is_dataclass(field))
     ]
 
 
@@ -124,20 +130,21 @@ def test_what_is_not_a_weight_comes_over(kind):
     for norm_first, name, activation in ((False, "gelu", gelu), (True, "relu", relu)):
         whole = from_torch(torch_module(kind, norm_first=norm_first, activation=name))
         for layer in getattr(whole, "layers", [whole]):
-            assert (layer.eps, layer.norm_first, layer.activation) == (1e-3, norm_first, activation)
+            assert {part.eps for part in parts(layer) if isinstance(part, LayerNorm)} == {1e-3}
+            assert (layer.norm_first, layer.feed_forward.activation) == (norm_first, activation)
             assert layer.attention.n_heads == HEADS
-            assert layer.w_1.shape == (D_MODEL, D_FF)
+            assert layer.feed_forward.w_1.shape == (D_MODEL, D_FF)
     if kind == "normed encoder":
-        assert whole.eps == 1e-2
+        assert whole.norm.eps == 1e-2
     if kind == "encoder":
-        assert whole.gamma is None
+        assert whole.norm is None
 
 
 @pytest.mark.parametrize("activation", [nn.ReLU(), nn.GELU(), nn.functional.relu, "gelu"])
 def test_activations_of_every_spelling(activation):
     name = str(getattr(activation, "__name__", activation)).lower()
     layer = from_torch(torch_module("encoder layer", activation=activation))
-    assert layer.activation is (relu if "relu" in name else gelu)
+    assert layer.feed_forward.activation is (relu if "relu" in name else gelu)
 
 
 def test_weights_of_torch_are_the_transposes():
@@ -182,26 +189,37 @@ def test_without_a_bias_there_is_none(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_only_some_biases_are_missing_they_become_0(kind):
     layer, arrays = from_torch(torch_module(kind)), inputs(kind)
-    missing = ["b_k", "b_v", "b_2", "beta_1", "gamma_2"]
+    missing = {MultiHeadAttention: ["b_k", "b_v"], FeedForward: ["b_2"], LayerNorm: ["gamma"]}
     for part in parts(layer):
-        for name in missing:
-            if hasattr(part, name):
-                setattr(part, name, None)
+        for name in missing.get(type(part), ()):
+            setattr(part, name, None)
+    for part in parts(layer):
+        if isinstance(part, EncoderLayer | DecoderLayer):
+            part.norm_1.beta = None
     back = to_torch(layer)
     np.testing.assert_allclose(run(back, *arrays), layer(*arrays)[0], rtol=0, atol=1e-12)
     again = from_torch(back)
     for (_, name, field), (*_, before) in zip(numbers(again), numbers(layer), strict=True):
-        if name in missing:
-            assert field.tolist() == [float(name == "gamma_2")] * len(field)
+        if before is None and field is not None:
+            assert field.tolist() == [float(name == "gamma")] * len(field)
         else:
             np.testing.assert_array_equal(field, before)
 
 
-@pytest.mark.parametrize("name", ["b_q", "b_o", "b_1", "b_2", "beta_1", "beta_2"])
-def test_one_bias_alone_comes_over(name):
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("attention", "b_q"),
+        ("attention", "b_o"),
+        ("feed_forward", "b_1"),
+        ("feed_forward", "b_2"),
+        ("norm_1", "beta"),
+        ("norm_2", "beta"),
+    ],
+)
+def test_one_bias_alone_comes_over(part, name):
     layer = from_torch(torch_module("encoder layer", bias=False))
-    part = layer.attention if name in ("b_q", "b_o") else layer
-    setattr(part, name, tokens(D_FF if name == "b_1" else D_MODEL))
+    setattr(getattr(layer, part), name, tokens(D_FF if name == "b_1" else D_MODEL))
     x = tokens(N, D_MODEL)
     np.testing.assert_allclose(run(to_torch(layer), x), layer(x)[0], rtol=0, atol=1e-12)
 
@@ -214,14 +232,14 @@ def test_a_decoder_layer_whose_bias_is_in_its_cross_attention_alone():
 
 
 def test_norms_without_weights():
-    """In a layer they count as 1 and 0; a final norm must not vanish with its weights."""
+    """They count as 1 and 0; a final norm must not vanish with its weights."""
     layer = torch_module("encoder layer")
     layer.norm1 = nn.LayerNorm(D_MODEL, 1e-3, elementwise_affine=False)
     final = nn.LayerNorm(D_MODEL, 1e-2, elementwise_affine=False)
     module = nn.TransformerEncoder(layer, 2, final, enable_nested_tensor=False).eval()
     stack, x = from_torch(module), tokens(N, D_MODEL)
-    assert stack.layers[0].gamma_1 is None
-    assert (stack.gamma.tolist(), stack.gamma.dtype) == ([1] * D_MODEL, np.float64)
+    for norm, eps in ((stack.layers[0].norm_1, 1e-3), (stack.norm, 1e-2)):
+        assert (norm.gamma, norm.beta, norm.eps) == (None, None, eps)
     np.testing.assert_allclose(stack(x)[0], run(module, x), rtol=0, atol=1e-12)
     np.testing.assert_allclose(run(to_torch(stack), x), run(module, x), rtol=0, atol=1e-12)
 
@@ -236,6 +254,20 @@ def test_layers_of_a_stack_may_differ():
     )
     x = tokens(N, D_MODEL)
     np.testing.assert_allclose(run(to_torch(stack), x), stack(x)[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["encoder layer", "decoder layer"])
+def test_each_norm_keeps_its_own_epsilon(kind):
+    module, arrays = torch_module(kind), inputs(kind)
+    norms = [part for part in module.modules() if isinstance(part, nn.LayerNorm)]
+    for norm, eps in zip(norms, (0.1, 0.2, 0.3), strict=False):
+        norm.eps = eps
+    layer, expected = from_torch(module), run(module, *arrays)
+    assert [part.eps for part in parts(layer) if isinstance(part, LayerNorm)] == [
+        norm.eps for norm in norms
+    ]
+    for got in (layer(*arrays)[0], run(to_torch(layer), *arrays)):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
 
 
 def test_torch_modules_learn():
@@ -293,14 +325,6 @@ def test_from_torch_refuses_a_kind_of_number_that_numpy_lacks():
         from_torch(nn.MultiheadAttention(6, 2, dtype=torch.bfloat16))
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_from_torch_refuses_norms_that_differ(number):
-    module = torch_module("decoder layer")
-    getattr(module, f"norm{number}").eps = 0.5
-    with raises(ValueError, "norms must have one eps; got [0.001, 0.5]"):
-        from_torch(module)
-
-
 def test_from_torch_refuses_other_norms():
     module = torch_module("normed encoder")
     module.norm = nn.BatchNorm1d(D_MODEL)
@@ -328,6 +352,11 @@ def attention(d_k=3, d_v=3, d_out=6, d_memory=6, n_heads=2):
     return MultiHeadAttention(*map(np.ones, shapes), n_heads)
 
 
+def network(activation):
+    """Return a feed-forward network of d_model 6."""
+    return FeedForward(np.ones((6, 4)), None, np.ones((4, 6)), None, activation)
+
+
 WIDTH = "all heads together must be as wide as the layer, 6, for torch; got w_q"
 
 
@@ -345,9 +374,8 @@ def test_to_torch_refuses_widths_that_torch_does_not_have(layer, message):
 
 
 def small(kind, **changes):
-    """Return a layer of d_model 6, with some fields changed."""
-    layer = kind.init(6, 2, 4, np.random.default_rng(0), dtype=np.float64)
-    return kind(**vars(layer) | changes)
+    """Return a layer of d_model 6, with some parts changed."""
+    return replace(kind.init(6, 2, 4, np.random.default_rng(0), dtype=np.float64), **changes)
 
 
 @pytest.mark.parametrize(
@@ -370,8 +398,45 @@ def small(kind, **changes):
             "attention and cross_attention must have as many heads for torch; got [2, 3]",
         ),
         (
-            small(EncoderLayer, activation=np.tanh),
+            small(EncoderLayer, feed_forward=network(np.tanh)),
             "activation must be relu or gelu of attnlib; got <ufunc 'tanh'>",
+        ),
+        (
+            small(EncoderLayer, feed_forward=SwiGLU(*np.ones((3, 6, 6)))),
+            "feed_forward must be a FeedForward for torch; got SwiGLU",
+        ),
+        (
+            small(EncoderLayer, norm_2=RMSNorm()),
+            "norm_2 must be a LayerNorm for torch; got RMSNorm",
+        ),
+        (
+            small(DecoderLayer, norm_3=RMSNorm()),
+            "norm_3 must be a LayerNorm for torch; got RMSNorm",
+        ),
+        (
+            small(EncoderLayer, norm_1=np.negative),
+            "norm_1 must be a LayerNorm for torch; got ufunc",
+        ),
+        (
+            Encoder([small(EncoderLayer)], RMSNorm()),
+            "norm must be a LayerNorm for torch; got RMSNorm",
+        ),
+        (
+            Encoder([small(EncoderLayer)], np.negative),
+            "norm must be a LayerNorm for torch; got ufunc",
+        ),
+        (
+            MultiHeadAttention.init(6, 2, np.random.default_rng(0), n_kv_heads=1),
+            "keys must have as many heads as queries, 2, for torch; got n_kv_heads = 1",
+        ),
+        (replace(attention(), turn=rotary), f"turn must be None for torch; got {rotary!r}"),
+        (
+            small(EncoderLayer, attention=replace(attention(), norm_q=np.negative)),
+            "norm_q must be None for torch; got <ufunc 'negative'>",
+        ),
+        (
+            small(DecoderLayer, cross_attention=replace(attention(), norm_k=np.negative)),
+            "norm_k must be None for torch; got <ufunc 'negative'>",
         ),
     ],
 )
@@ -388,13 +453,13 @@ def test_to_torch_refuses_weights_of_several_dtypes():
         EncoderLayer.init(6, 2, 4, np.random.default_rng(0), dtype=dtype)
         for dtype in (np.float64, np.float32)
     )
-    mixed = EncoderLayer(**vars(wide) | {"attention": narrow.attention})
-    projections = vars(attention()) | {"b_v": np.ones(6, np.float32)}
     for layer in (
-        mixed,
-        MultiHeadAttention(**projections),
+        replace(wide, attention=narrow.attention),
+        replace(wide, feed_forward=narrow.feed_forward),
+        replace(wide, norm_1=narrow.norm_1),
+        replace(attention(), b_v=np.ones(6, np.float32)),
         Encoder([wide, narrow]),
-        Encoder([wide], np.ones(6, np.float32)),
+        Encoder([wide], narrow.norm_2),
     ):
         with raises(
             ValueError, "weights must have one dtype for torch; got ['float32', 'float64']"

@@ -26,10 +26,10 @@ def test_full_attention_is_counted_as_the_products_are():
     n, d, h, layers = 13, 30, 6, 7
     layer = attnlib.EncoderLayer.init(d, h, 4 * d, np.random.default_rng(0))
     found = CostCalculator(**SIZES).costs
-    w = layer.attention
+    w, network = layer.attention, layer.feed_forward
     weights = (w.w_q, w.w_k, w.w_v, w.w_o)
     assert found["projections"] == 2 * n * sum(weight.size for weight in weights)
-    assert found["feed_forward"] == 2 * n * (layer.w_1.size + layer.w_2.size)
+    assert found["feed_forward"] == 2 * n * (network.w_1.size + network.w_2.size)
     _, a = layer(np.zeros((n, d), np.float32))
     assert found["weights"] == a.nbytes
     assert found["attention"] == 2 * (2 * a.size * d // h)

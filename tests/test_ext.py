@@ -6,20 +6,20 @@ import html
 import io
 import json
 import re
-import sqlite3
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "_ext"))
 import figures
-import page
-import premath
+import head
+import highlight
+import math_fonts
+import mathematics
 from docutils import nodes
-from pygments import highlight
+from pygments import highlight as coloured
 from pygments.lexers import PythonLexer
 from pygments.styles import get_style_by_name
 from pygments.token import Keyword, Name, Text
@@ -108,19 +108,19 @@ def test_a_figure_without_a_size_is_refused(attributes):
         figures.inline_svg(svg("", attributes), "x", "f1-")
 
 
-# --- premath -------------------------------------------------------------------------------------
+# --- mathematics ---------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def mathjax():
     """One engine for all tests: it takes a moment to start."""
-    return premath.MathJax()
+    return mathematics.MathJax()
 
 
 @pytest.fixture
 def cache(tmp_path, mathjax):
     """An empty cache of formulas."""
-    cache = premath.FormulaCache(tmp_path / "premath.json")
+    cache = mathematics.FormulaCache(tmp_path / "formulas.json")
     cache.mathjax = mathjax
     return cache
 
@@ -135,14 +135,14 @@ def test_a_formula_is_drawn_and_spoken_in_the_colour_of_its_role(mathjax):
 
 @pytest.mark.parametrize("tex", [r"\frac{1}{", r"\unknown", r"\begin{nothing} x \end{nothing}"])
 def test_bad_tex_is_an_error(mathjax, tex):
-    with pytest.raises(premath.TexError):
+    with pytest.raises(mathematics.TexError):
         mathjax.typeset(tex, True)
 
 
 def test_the_cache_keeps_what_is_used(cache):
     cache.get("x", False), cache.get("y", True)
     cache.save({"inline x"})
-    again = premath.FormulaCache(cache.path)
+    again = mathematics.FormulaCache(cache.path)
     assert again.formulas == {"inline x": cache.formulas["inline x"]}
     assert again.stylesheet == cache.stylesheet
     assert "_engine" not in vars(again.mathjax)  # nothing had to start
@@ -152,7 +152,7 @@ def test_the_cache_keeps_what_is_used(cache):
 @pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"version": "other"}', "\0\0"])
 def test_a_damaged_cache_is_ignored(cache, damage):
     cache.path.write_text(damage)
-    assert premath.FormulaCache(cache.path).formulas == {}
+    assert mathematics.FormulaCache(cache.path).formulas == {}
 
 
 def test_a_cache_of_another_version_is_ignored(cache):
@@ -160,11 +160,11 @@ def test_a_cache_of_another_version_is_ignored(cache):
     cache.save({"inline x"})
     stored = json.loads(cache.path.read_text())
     cache.path.write_text(json.dumps(stored | {"version": "0"}))
-    assert premath.FormulaCache(cache.path).formulas == {}
+    assert mathematics.FormulaCache(cache.path).formulas == {}
 
 
 def test_braces_in_strings_do_not_end_a_rule():
-    rules = premath.parse_rules(
+    rules = math_fonts.parse_rules(
         'a::before { content: "{"; } b { color: red; } c { content: "\\"}"; }'
     )
     assert [selector for selector, _ in rules] == ["a::before", "b", "c"]
@@ -178,7 +178,7 @@ def test_only_rules_that_can_match_are_kept():
     mjx-mo, mjx-mi > mjx-c { display: block; }
     """
     formula = '<mjx-mi><mjx-c class="mjx-c51 TEX-I"></mjx-c></mjx-mi>'
-    kept = [selector for selector, _ in premath.used_rules(css, [formula])]
+    kept = [selector for selector, _ in math_fonts.used_rules(css, [formula])]
     assert kept == ["mjx-c.mjx-c51.TEX-I::before", "mjx-c.mjx-c51::before", "mjx-mi > mjx-c"]
 
 
@@ -188,39 +188,39 @@ def test_the_stylesheet_is_small_complete_and_always_the_same(cache, tmp_path):
         r"\sum_{i=1}^n \mathbb{R} \in \mathcal{N}",
     ):
         cache.get(tex, True)
-    used = set(cache.formulas)
-    premath.write_assets(cache, used, tmp_path / "a")
-    css = (tmp_path / "a" / "math.css").read_text()
-    assert len(css) < 0.1 * len(cache.stylesheet)
-    named = set(re.findall(r'url\("([^"]*)"\)', css))
+    css, formulas = cache.stylesheet, list(cache.formulas.values())
+    math_fonts.write_assets(css, formulas, tmp_path / "a")
+    ours = (tmp_path / "a" / "math.css").read_text()
+    assert len(ours) < 0.1 * len(css)
+    named = set(re.findall(r'url\("([^"]*)"\)', ours))
     assert named == {path.name for path in (tmp_path / "a").glob("*.woff2")}
-    families = set(re.findall(r"@font-face \{ font-family: ([\w-]+)", css))
+    families = set(re.findall(r"@font-face \{ font-family: ([\w-]+)", ours))
     assert {"MJXTEX", "MJXTEX-I", "MJXTEX-A", "MJXTEX-C", "MJXTEX-S2"} <= families
-    assert r'content: "{"' in css
+    assert r'content: "{"' in ours
 
     before = {p.name: p.read_bytes() for p in (tmp_path / "a").iterdir()}
-    premath.write_assets(cache, used, tmp_path / "a")
+    math_fonts.write_assets(css, formulas, tmp_path / "a")
     assert before == {p.name: p.read_bytes() for p in (tmp_path / "a").iterdir()}
 
-    premath.write_assets(cache, set(), tmp_path / "a")
+    math_fonts.write_assets(css, [], tmp_path / "a")
     assert not list((tmp_path / "a").glob("*.woff2"))  # those of formulas that are gone
 
 
 def test_lines_and_paragraphs_of_tex_become_rows():
     def tex(source):
-        return premath.tex_of(nodes.math_block(source, source))[0]
+        return mathematics.tex_of(nodes.math_block(source, source))[0]
 
     assert tex("a = b") == "a = b"
     assert tex(r"a \\ b") == r"\begin{split}a \\ b\end{split}"
     assert tex("a\n\nb") == r"\begin{aligned}a\\b\end{aligned}"
-    assert premath.tex_of(nodes.math("x", "x")) == ("x", False)
+    assert mathematics.tex_of(nodes.math("x", "x")) == ("x", False)
 
 
-# --- page ----------------------------------------------------------------------------------------
+# --- head and highlight --------------------------------------------------------------------------
 
 
 def test_the_policy_allows_the_scripts_of_the_page_and_no_other():
-    text = page.with_policy(
+    text = head.with_policy(
         "<html><head><meta charset='utf-8'></head><body><script>go();</script>"
         '<script type="application/json">{"data": 1}</script><script src="a.js"></script></body>'
     )
@@ -238,7 +238,7 @@ def test_the_summary_is_the_first_running_text():
     section = nodes.section(
         "", nodes.title("", "T"), nodes.note("", nodes.paragraph("", "no")), first
     )
-    text = page.summary(section)
+    text = head.summary(section)
     assert text.startswith("Each query Q asks.") and text.endswith("...") and len(text) <= 160
 
 
@@ -249,7 +249,7 @@ STYLES = re.findall(
 
 def test_code_is_marked_where_it_shows_and_nowhere_else():
     code = "def f(x):\n    return x.mean() <= 1.5  # words & <more>\n"
-    written = highlight(code, PythonLexer(), page.PlainNames(style=STYLES[0]))
+    written = coloured(code, PythonLexer(), highlight.PlainNames(style=STYLES[0]))
     marked = re.findall(r'<span class="(\w+)">([^<]*)</span>', written)
     assert marked == [
         ("k", "def"), ("nf", "f"), ("k", "return"), ("o", "."), ("o", "&lt;="), ("mf", "1.5"),
@@ -264,80 +264,3 @@ def test_what_is_plain_by_day_is_plain_by_night():
         for style in map(get_style_by_name, STYLES)
     )
     assert by_day == by_night and Name in by_day and Keyword not in by_day
-
-
-@pytest.fixture
-def app(tmp_path):
-    """As much of a Sphinx application as `start_clean` looks at, after one good build."""
-    app = SimpleNamespace(outdir=tmp_path / "html", doctreedir=tmp_path / ".doctrees", _warncount=0)
-    app.config, app.srcdir = SimpleNamespace(html_context={}), tmp_path
-    (tmp_path / "_toc.yml").write_text("root: index")
-    app.doctreedir.mkdir()
-    app.environment = app.doctreedir / "environment.pickle"
-    app.outputs = tmp_path / ".jupyter_cache" / "executed" / "k" / "base.ipynb"
-    page.start_clean(app, None)
-    app.outputs.parent.mkdir(parents=True)
-    app.outputs.write_text("{}")
-    with sqlite3.connect(tmp_path / ".jupyter_cache" / "global.db") as db:
-        db.execute("CREATE TABLE nbcache (hashkey TEXT)")
-        db.execute("INSERT INTO nbcache VALUES ('k')")
-    app.environment.touch()
-    page.end_well(app, None)
-    return app
-
-
-def test_after_a_good_build_everything_stays(app):
-    page.start_clean(app, None)
-    assert app.outputs.exists() and app.environment.exists()
-
-
-def test_after_a_change_of_the_contents_pages_are_written_again_and_outputs_stay(app):
-    Path(app.srcdir, "_toc.yml").write_text("root: index # and another page")
-    page.start_clean(app, None)
-    assert app.outputs.exists() and not app.environment.exists()
-
-
-def test_after_a_change_of_attnlib_everything_goes(app, monkeypatch):
-    monkeypatch.setattr(page, "digest_of", lambda folder: "another")
-    page.start_clean(app, None)
-    assert not app.outputs.exists() and not app.environment.exists()
-
-
-def test_after_the_model_has_come_everything_goes(app, monkeypatch):
-    here = page.pretrained.is_here()
-    monkeypatch.setattr(page.pretrained, "is_here", lambda: not here)
-    page.start_clean(app, None)
-    assert not app.outputs.exists() and not app.environment.exists()
-
-
-def test_after_a_killed_build_pages_are_written_again_and_outputs_stay(app):
-    page.start_clean(app, None)  # and no end
-    page.start_clean(app, None)
-    assert app.outputs.exists() and not app.environment.exists()
-
-
-@pytest.mark.parametrize(("exception", "warnings"), [(RuntimeError(), 0), (None, 1)])
-def test_after_an_error_or_a_warning_pages_are_written_again(app, exception, warnings):
-    page.start_clean(app, None)
-    app._warncount = warnings
-    page.end_well(app, exception)
-    page.start_clean(app, None)
-    assert app.outputs.exists() and not app.environment.exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("global.db", "no database" * 99), ("global.db", ""), ("executed/k/base.ipynb", '{"cells":')],
-)
-def test_a_damaged_cache_of_outputs_is_discarded(app, name, content):
-    (app.outdir.parent / ".jupyter_cache" / name).write_text(content)
-    page.start_clean(app, None)
-    assert not app.outputs.exists()
-
-
-def test_the_digest_sees_names_and_contents(tmp_path):
-    digests = set()
-    for name, content in [("a.py", "1"), ("a.py", "2"), ("b.js", "2"), ("note.txt", "2")]:
-        (tmp_path / name).write_text(content)
-        digests.add(page.digest_of(tmp_path))
-    assert len(digests) == 3

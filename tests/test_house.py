@@ -22,30 +22,31 @@ from packaging.utils import canonicalize_name
 
 import attnlib
 from attnlib import check
-from tools import licences
-from tools.hub import PACKAGES
+from tools import build, licences
 from tools.refresh import KERNEL
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
 MATHEMATICS = {"attention", "masks", "positions", "multihead", "layers", "blockwise", "gradients"}
+BELOW = {"numpy", "inputs"}  # what all of the mathematics stands on
 # What each module of attnlib may import besides the standard library. Imports point down.
 MAY_IMPORT = {
     "__init__": MATHEMATICS,
     "palette": set(),
-    "attention": {"numpy"},
-    "masks": {"numpy", "attention"},
-    "positions": {"numpy", "attention"},
-    "multihead": {"numpy", "attention"},
-    "layers": {"numpy", "scipy", "attention", "multihead"},
-    "blockwise": {"numpy", "attention"},
-    "gradients": {"numpy", "attention"},
-    "bridge": {"numpy", "torch"} | MATHEMATICS,
+    "inputs": {"numpy"},
+    "attention": BELOW,
+    "masks": BELOW,
+    "positions": BELOW,
+    "multihead": BELOW | {"attention"},
+    "layers": BELOW | {"scipy", "multihead"},
+    "blockwise": BELOW | {"attention"},
+    "gradients": BELOW | {"attention"},
+    "bridge": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
-    "induction": {"numpy"} | MATHEMATICS,
-    "pretrained": {"numpy", "safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
-    "plots": {"numpy", "matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
+    "induction": BELOW | MATHEMATICS,
+    "pretrained": BELOW | {"safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
+    "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets", "atlas"} | MATHEMATICS,
 }
@@ -196,6 +197,10 @@ def test_values_are_stored(code):
     assert_none(offences, "run `make refresh`")
 
 
+def test_no_code_is_newer_than_its_outputs():
+    assert_none(build.stale(), "run `make refresh`")
+
+
 def test_no_errors_are_stored(code):
     offences = [
         place
@@ -259,16 +264,6 @@ def test_kernels_are_plain(chapters):
     assert_none(offences, "run `make refresh`")
 
 
-def test_the_title_has_the_number_of_the_file(chapters):
-    offences = []
-    for name, notebook in chapters.items():
-        number = re.match(r"(\d\d)-[a-z0-9-]+\.ipynb$", name)
-        title = re.search(r"^# (\d+)\. \S", notebook.cells[0].source, re.MULTILINE)
-        if not (number and title and int(number[1]) == int(title[1])):
-            offences.append(name)
-    assert_none(offences)
-
-
 def test_chapters_have_the_same_shape(chapters):
     offences = []
     for name, notebook in chapters.items():
@@ -300,57 +295,12 @@ def test_the_landing_page_counts_what_can_be_answered(chapters):
 # Contents and citations
 
 
-def test_the_readme_lists_every_chapter(chapters):
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    titles = [re.search(r"^# (.+)$", each.cells[0].source, re.M)[1] for each in chapters.values()]
-    listed = re.findall(r"^(\d+\. )\[(.+)\]\(chapters/(.+)\)$", page, re.M)
-    assert [number + title for number, title, _ in listed] == titles
-    assert [name for *_, name in listed] == list(chapters)
-
-
-def files_of(toc):
-    """Yield every file that a part of the table of contents names."""
-    if isinstance(toc, dict):
-        yield from (toc[key] for key in ("root", "file") if key in toc)
-    for child in toc.values() if isinstance(toc, dict) else toc:
-        if isinstance(child, dict | list):
-            yield from files_of(child)
-
-
-def test_the_contents_name_every_chapter_and_nothing_else():
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    listed = list(files_of(toc))
-    missing = [
-        name
-        for name in listed
-        if not any((ROOT / f"{name}{suffix}").exists() for suffix in ("", ".md", ".ipynb"))
-    ]
-    assert_none(missing)
-    assert [name for name in listed if name.startswith("chapters/")] == [
-        f"chapters/{path.stem}" for path in CHAPTERS
-    ]
-
-
 def test_the_reference_names_everything_public():
     page = (ROOT / "reference.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\.\. auto\w+:: attnlib\.(\w+)$", page, re.MULTILINE))
     assert documented == set(attnlib.__all__)
     checkers = set(check.__all__) - {"Verdict", "judge"}
     assert checkers == set(re.findall(r"`(\w+)`", page.partition("## The checkers")[2]))
-
-
-def test_the_solutions_name_every_exercise(chapters):
-    listed = re.findall(
-        r"\[([^]]+)\]\(chapters/([^)#]+)#", (ROOT / "solutions.md").read_text(encoding="utf-8")
-    )
-    exercises = [
-        (heading, name)
-        for name, notebook in chapters.items()
-        for text in ["\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")]
-        for part in re.findall(r"^## Exercises$(.*?)^## ", text, re.MULTILINE | re.DOTALL)
-        for heading in re.findall(r"^### (.+?)\s*$", part, re.MULTILINE)
-    ]
-    assert listed == exercises
 
 
 def prose(notebook):
@@ -385,20 +335,11 @@ def test_each_term_is_linked_from_its_first_use(chapters):
     assert_none(offences, "link a term as {term}`...` where the chapters use it first")
 
 
-def test_each_chapter_leads_to_the_next(chapters):
-    offences = [
-        f"{name}: no link to {following}"
-        for (name, notebook), following in zip(chapters.items(), list(chapters)[1:], strict=False)
-        if f"({following})" not in notebook.cells[-1].source
-    ]
-    assert_none(offences, "the last cell says what comes next")
-
-
 def test_citations_and_references_match():
     pages = [path.read_text(encoding="utf-8") for path in ROOT.glob("*.md")]
     pages += [
         cell.source
-        for path in CHAPTERS
+        for path in build.notebooks()
         for cell in nbformat.read(path, as_version=4).cells
         if cell.cell_type == "markdown"
     ]
@@ -410,44 +351,6 @@ def test_citations_and_references_match():
     }
     bibliography = (ROOT / "references.bib").read_text(encoding="utf-8")
     assert cited == set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
-
-
-# Teaching
-
-
-def teaching():
-    return (ROOT / "teaching.md").read_text(encoding="utf-8")
-
-
-def test_the_term_plan_names_every_chapter_with_its_minutes_and_one_of_its_exercises():
-    page = (ROOT / "index.md").read_text(encoding="utf-8")
-    minutes = re.findall(r"^\| \[\]\((chapters/\S+?)\) \| (\d+) \|$", page, re.MULTILINE)
-    row = r"^\| \d+ \| \[\d+\]\((\S+?)\) \| (\[.+?\)) \| .+\. \| (\d+) \|$"
-    plan = re.findall(row, teaching(), re.MULTILINE)
-    assert [(chapter, time) for chapter, _, time in plan] == minutes
-    solutions = (ROOT / "solutions.md").read_text(encoding="utf-8")
-    offences = [
-        exercise
-        for chapter, exercise, _ in plan
-        if f"- {exercise}\n" not in solutions or f"({chapter}#" not in exercise
-    ]
-    assert_none(offences, "no exercise of that chapter")
-
-
-def test_a_student_is_given_the_memory_that_was_measured():
-    values = yaml.safe_load(re.search(r"```yaml\n(.*?)```", teaching(), re.DOTALL)[1])
-    memory = values["singleuser"]["memory"]
-    table = (ROOT / "benchmarks" / "hub.md").read_text(encoding="utf-8")
-    measured = re.findall(r"^\| [a-z]+ \|.* (\d+) \|$", table, re.MULTILINE)
-    # JupyterHub's M and G are powers of 1024, the table has millions of bytes.
-    sizes = {"M": 2**20, "G": 2**30}
-    guarantee, limit = (int(memory[k][:-1]) * sizes[memory[k][-1]] for k in ("guarantee", "limit"))
-    assert max(map(int, measured)) * 1e6 < guarantee < limit
-
-
-def test_the_class_is_held_on_the_hub_that_the_chart_installs():
-    version = next(name for name in PACKAGES if name.startswith("jupyterhub==")).split("==")[1]
-    assert f"installs JupyterHub {version}." in teaching()
 
 
 # Versions
@@ -472,15 +375,23 @@ def pinned(name="requirements.txt"):
     return versions
 
 
+LOCKS = ["requirements.lock", "requirements-book.lock"]
+
+
 def test_every_package_but_torch_has_hashes():
     # Torch's one version is several files, for CPU or CUDA, with other hashes.
-    assert_none(
-        [name for name, _, hashes in listed("requirements.lock") if not hashes], "make lock"
-    )
+    bare = [name for lock in LOCKS for name, _, hashes in listed(lock) if not hashes]
+    assert_none(bare, "make lock")
     assert pinned("requirements.lock") | {"torch": {"2.13.0"}} == pinned()
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements.lock"])
+def test_the_book_is_built_with_a_small_part_of_the_pinned_packages():
+    book = pinned("requirements-book.lock")
+    assert book.items() <= pinned().items(), "make lock"
+    assert not {"torch", "transformers", "jupyterlab", "matplotlib", "playwright"} & set(book)
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", *LOCKS])
 def test_the_lists_of_packages_name_no_host(name):
     assert not re.findall(r"://|--\w*index|--find-links", (ROOT / name).read_text())
 
@@ -510,10 +421,9 @@ def test_the_pins_are_those_of_pyproject():
 
 # What uses a package that no file imports: a file, and the words in it that do.
 CALLED = {
-    "brotli": ("_ext/premath.py", 'flavor = "woff2"'),
+    "brotli": ("_ext/math_fonts.py", 'flavor = "woff2"'),
     "furo": ("_config.yml", "html_theme: furo"),
     "jupyter-book": ("tools/build.py", "from jupyter_book"),
-    "jupyter-cache": ("_config.yml", "execute_notebooks: cache"),
     "jupyterlab": ("Makefile", "-m jupyterlab"),
     "jupyterlab-myst": ("tests/site/test_jupyterlab.py", "jupyterlab-myst"),
     "nbval": ("Makefile", "--nbval"),
@@ -522,7 +432,7 @@ CALLED = {
     "pytest-xdist": ("Makefile", "-n 2"),
     "ruff": ("Makefile", "-m ruff"),
     "setuptools": ("pyproject.toml", "setuptools.build_meta"),
-    "sphinx-mathjax-offline": ("_ext/premath.py", 'distribution("sphinx-mathjax-offline")'),
+    "sphinx-mathjax-offline": ("_ext/math_fonts.py", 'distribution("sphinx-mathjax-offline")'),
     "uv": ("Makefile", "-m uv"),
 }
 

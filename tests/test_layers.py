@@ -1,6 +1,12 @@
 """Norm, feed-forward, layers and stacks: by hand, against PyTorch, by property, every error."""
 
+import ast
 import math
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +19,11 @@ from attnlib import (
     DecoderLayer,
     Encoder,
     EncoderLayer,
+    FeedForward,
+    LayerNorm,
     MultiHeadAttention,
+    RMSNorm,
+    SwiGLU,
     additive,
     causal_mask,
     feed_forward,
@@ -21,6 +31,9 @@ from attnlib import (
     layer_norm,
     padding_mask,
     relu,
+    rms_norm,
+    rotary,
+    silu,
 )
 from attnlib.bridge import from_torch
 from tests.helpers import (
@@ -35,6 +48,7 @@ from tests.helpers import (
     N,
     attend_next,
     masks,
+    parts,
     raises,
     steady,
     stirred,
@@ -45,6 +59,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
 ACTIVATIONS = {"relu": relu, "gelu": gelu}
+ELEMENTWISE = ACTIVATIONS | {"silu": silu}
 LENGTHS = [3, 7, 1]
 either = pytest.mark.parametrize("norm_first", [False, True])
 
@@ -52,7 +67,7 @@ either = pytest.mark.parametrize("norm_first", [False, True])
 def moved(layer, seed=0):
     """Return a layer or a stack with every number, norms' included, away from its default."""
     rng = np.random.default_rng(seed)
-    for part in (layer, *getattr(layer, "layers", ()), *sublayers(layer)):
+    for part in parts(layer):
         for name, field in vars(part).items():
             if isinstance(field, np.ndarray):
                 noise = rng.normal(0, 0.2, size=field.shape).astype(field.dtype)
@@ -60,18 +75,15 @@ def moved(layer, seed=0):
     return layer
 
 
-def sublayers(layer):
-    """Return the attentions of a layer or of a stack."""
-    layers = getattr(layer, "layers", [layer])
-    names = ("attention", "cross_attention")
-    return [getattr(one, name) for one in layers for name in names if hasattr(one, name)]
-
-
 def arrays(layer):
     """Return all arrays of a layer or of a stack."""
-    parts = (layer, *getattr(layer, "layers", ()), *sublayers(layer))
-    fields = (field for part in parts for field in vars(part).values())
+    fields = (field for part in parts(layer) for field in vars(part).values())
     return [field for field in fields if isinstance(field, np.ndarray)]
+
+
+def of_kind(kind, layer):
+    """Return all parts of a layer that are of one kind."""
+    return [part for part in parts(layer) if isinstance(part, kind)]
 
 
 def encoder_layer(dtype=np.float64, seed=0, **options):
@@ -165,6 +177,58 @@ def test_layer_norm_keeps_nan_in_its_row():
     np.testing.assert_array_equal(got[rest], clean[rest])
 
 
+def test_rms_norm_by_hand():
+    # The mean square of 1 and 7 is 25, that of 1, 1, 1 and 5 is 7; with eps = 2 the root is 3.
+    assert rms_norm([1.0, 7.0], eps=0).tolist() == [1 / 5, 7 / 5]
+    got = rms_norm([[1.0, 1, 1, 5]], [3.0, 6, 9, 3], eps=2)
+    np.testing.assert_allclose(got, [[1, 2, 3, 5]], rtol=1e-15)
+    assert rms_norm([0.0, 0.0]).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_rms_norm_equals_torch(scaled, dtype):
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype) * dtype(3) + dtype(2)
+    gamma = tokens(D_MODEL, dtype=dtype, seed=2) if scaled else None
+    weight = None if gamma is None else torch.from_numpy(gamma)
+    expected = functional.rms_norm(torch.from_numpy(x), (D_MODEL,), weight, eps=1e-3).numpy()
+    for got in (rms_norm(x, gamma, np.float64(1e-3)), RMSNorm(gamma, 1e-3)(x)):
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@steady
+@given(st.integers(0, 2**32 - 1), st.floats(0.01, 100))
+def test_rms_norm_takes_out_the_scale_and_keeps_the_direction(seed, scale):
+    x = tokens(N, D_FF, seed=seed)
+    normed = rms_norm(x, eps=0)
+    np.testing.assert_allclose(np.square(normed).mean(-1), 1, rtol=1e-12)
+    np.testing.assert_allclose(rms_norm(scale * x, eps=0), normed, rtol=1e-9)
+    assert (np.sign(normed) == np.sign(x)).all()
+
+
+def test_rms_norm_of_float16_squares_in_float32():
+    assert rms_norm(np.array([[-3e4, 3e4]], np.float16)).tolist() == [[-1, 1]]
+
+
+def test_rms_norm_keeps_nan_in_its_row():
+    x = tokens(N, D_FF)
+    x[2, 1], x[4, 0] = np.nan, np.inf
+    for norm in (rms_norm, RMSNorm()):
+        with np.errstate(all="raise"):
+            got = norm(x)
+        assert np.isfinite(got).all(-1).tolist() == [i not in (2, 4) for i in range(N)]
+
+
+@pytest.mark.parametrize("beta", [None, tokens(D_MODEL, seed=3)])
+@pytest.mark.parametrize("gamma", [None, tokens(D_MODEL, seed=2)])
+def test_norms_are_their_functions(gamma, beta):
+    x = tokens(BATCH, N, D_MODEL)
+    np.testing.assert_array_equal(LayerNorm(gamma, beta, 0.1)(x), layer_norm(x, gamma, beta, 0.1))
+    np.testing.assert_array_equal(RMSNorm(gamma, 0.1)(x), rms_norm(x, gamma, 0.1))
+    assert (LayerNorm().eps, RMSNorm().eps) == (1e-5, 1e-6)
+
+
 # Activations
 
 
@@ -175,11 +239,11 @@ def test_relu_and_gelu_by_hand():
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", ELEMENTWISE)
 def test_activations_equal_torch(name, dtype):
     x = np.linspace(-9, 9, 1001).astype(dtype).reshape(7, 11, 13)
     expected = getattr(functional, name)(torch.from_numpy(x)).numpy()
-    got = ACTIVATIONS[name](x)
+    got = ELEMENTWISE[name](x)
     assert got.dtype == dtype
     np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE[dtype])
 
@@ -190,7 +254,7 @@ def test_gelu_is_exact():
     assert 1e-4 < np.abs(gelu(x) - tanh).max() < 1e-3
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS.values())
+@pytest.mark.parametrize("activation", ELEMENTWISE.values())
 def test_activations_of_what_is_not_finite_and_of_nothing(activation):
     with np.errstate(all="raise"):
         got = activation(np.array([np.nan, np.inf, -np.inf, 1e-310]))
@@ -226,12 +290,56 @@ def test_feed_forward_equals_torch(name, dtype):
 
 
 def test_feed_forward_takes_each_token_by_itself():
-    layer, x = encoder_layer(), tokens(BATCH, N, D_MODEL)
-    fields = layer.w_1, layer.b_1, layer.w_2, layer.b_2
-    whole = feed_forward(x, *fields)
+    network, x = encoder_layer().feed_forward, tokens(BATCH, N, D_MODEL)
+    whole = network(x)
     for place in np.ndindex(BATCH, N):
-        alone = feed_forward(x[place][None], *fields)[0]
+        alone = network(x[place][None])[0]
         np.testing.assert_allclose(alone, whole[place], rtol=0, atol=1e-13)
+
+
+def test_a_gated_network_by_hand():
+    # silu(2) = 2 / (1 + e^-2); the gate of the second number is closed, silu(0) = 0.
+    w_gate, w_up = np.array([[2.0, 0], [0, 0]]), np.array([[1.0, 5], [3, 7]])
+    got = SwiGLU(w_gate, w_up, np.array([[1.0, 10], [1, 1]]))([[1.0, 2]])
+    passed = 7 * 2 / (1 + math.exp(-2))
+    np.testing.assert_allclose(got, [[passed, 10 * passed]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_gated_network_equals_torch(dtype, parity):
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype)
+    shapes = (D_MODEL, D_FF), (D_MODEL, D_FF), (D_FF, D_MODEL)
+    weights = [tokens(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate(shapes)]
+    gate, up, down = map(torch.from_numpy, weights)
+    t = torch.from_numpy(x)
+    expected = (functional.silu(t @ gate) * (t @ up)) @ down
+    parity("SwiGLU", "none", SwiGLU(*weights)(x), expected.numpy())
+
+
+# Without SciPy
+
+WITHOUT_SCIPY = """
+import sys
+sys.modules.update({"scipy": None, "scipy.special": None})
+import numpy as np
+import attnlib, attnlib.check
+x = np.linspace(-6, 6, 1001)
+for dtype in (np.float16, np.float32, np.float64):
+    assert attnlib.gelu(x.astype(dtype)).dtype == dtype
+assert attnlib.gelu(np.zeros((0, 3))).shape == (0, 3)
+assert "math" in attnlib.layers.erf.pyfunc.__module__
+attnlib.gelu([np.nan, np.inf, -np.inf])
+print([float(y).hex() for y in attnlib.gelu(x)])
+"""
+
+
+def test_gelu_is_the_same_without_scipy():
+    command = [sys.executable, "-W", "error", "-c", WITHOUT_SCIPY]
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    assert done.stderr == ""
+    found = [float.fromhex(y) for y in ast.literal_eval(done.stdout)]
+    np.testing.assert_allclose(found, gelu(np.linspace(-6, 6, 1001)), rtol=0, atol=1e-15)
 
 
 # Against PyTorch
@@ -354,17 +462,10 @@ def test_weights_are_those_of_the_attentions(norm_first):
     x, memory = tokens(BATCH, N, D_MODEL), tokens(BATCH, N_MEMORY, D_MODEL, seed=4)
     layer = decoder_layer(norm_first=norm_first)
     _, own, cross = layer(x, memory, mask, memory_mask)
-
-    def norm(x, gamma, beta):
-        return layer_norm(x, gamma, beta, layer.eps)
-
-    first = norm(x, layer.gamma_1, layer.beta_1) if norm_first else x
+    first = layer.norm_1(x) if norm_first else x
     attended, expected = layer.attention(first, mask=mask)
     np.testing.assert_array_equal(own, expected)
-    if norm_first:
-        second = norm(x + attended, layer.gamma_2, layer.beta_2)
-    else:
-        second = norm(x + attended, layer.gamma_1, layer.beta_1)
+    second = (layer.norm_2 if norm_first else layer.norm_1)(x + attended)
     _, expected = layer.cross_attention(second, memory, memory_mask)
     np.testing.assert_array_equal(cross, expected)
     assert cross.shape == (BATCH, HEADS, N, N_MEMORY)
@@ -373,18 +474,95 @@ def test_weights_are_those_of_the_attentions(norm_first):
 @either
 def test_a_stack_is_its_layers_in_turn(norm_first):
     stack, x, mask = encoder(norm_first=norm_first), tokens(BATCH, N, D_MODEL), causal_mask(N)
-    assert (stack.gamma is None) != norm_first  # a final norm comes with norm_first
-    assert (stack.beta is None) != norm_first
+    assert (stack.norm is None) != norm_first  # a final norm comes with norm_first
     expected, kept = x, []
     for layer in stack.layers:
         expected, weights = layer(expected, mask)
         kept.append(weights)
     if norm_first:
-        expected = layer_norm(expected, stack.gamma, stack.beta, stack.eps)
+        expected = stack.norm(expected)
     got, weights = stack(x, mask)
     np.testing.assert_array_equal(got, expected)
     for one, other in zip(weights, kept, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@either
+def test_a_layer_of_other_parts_equals_torch(norm_first, dtype, parity):
+    """RMSNorm, SwiGLU, grouped, normed and turned heads: each part as torch has it."""
+    rng = np.random.default_rng(0)
+    n_heads, d = 6, 4
+    d_model = n_heads * d
+
+    def random(*shape):
+        return rng.normal(0, 0.3, size=shape).astype(dtype)
+
+    turn = partial(rotary, layout="halves")
+    attention = MultiHeadAttention(
+        random(d_model, d_model), random(d_model, 3 * d), random(d_model, 3 * d),
+        random(d_model, d_model), n_heads, n_kv_heads=3, turn=turn,
+        norm_q=RMSNorm(random(d)), norm_k=RMSNorm(random(d)),
+    )  # fmt: skip
+    network = SwiGLU(random(d_model, D_FF), random(d_model, D_FF), random(D_FF, d_model))
+    norms = RMSNorm(random(d_model)), RMSNorm(random(d_model))
+    layer = EncoderLayer(attention, network, *norms, norm_first=norm_first)
+    x = tokens(BATCH, N, d_model, dtype=dtype)
+
+    def norm(t, part):
+        return functional.rms_norm(t, t.shape[-1:], torch.from_numpy(part.gamma), part.eps)
+
+    def attend(t):
+        queries, keys, values = (
+            (t @ torch.from_numpy(w)).unflatten(-1, (-1, d)).transpose(-2, -3)
+            for w in (attention.w_q, attention.w_k, attention.w_v)
+        )
+        queries, keys = norm(queries, attention.norm_q), norm(keys, attention.norm_k)
+        queries, keys = (torch.from_numpy(turn(part.numpy())) for part in (queries, keys))
+        heads = functional.scaled_dot_product_attention(
+            queries, keys, values, is_causal=True, enable_gqa=True
+        )
+        return heads.transpose(-2, -3).flatten(-2) @ torch.from_numpy(attention.w_o)
+
+    def think(t):
+        gate, up, down = map(torch.from_numpy, (network.w_gate, network.w_up, network.w_down))
+        return (functional.silu(t @ gate) * (t @ up)) @ down
+
+    t = torch.from_numpy(x)
+    if norm_first:
+        t = t + attend(norm(t, norms[0]))
+        t = t + think(norm(t, norms[1]))
+    else:
+        t = norm(t + attend(t), norms[0])
+        t = norm(t + think(t), norms[1])
+    parity("RMSNorm, SwiGLU, grouped heads", "causal", layer(x, causal_mask(N))[0], t.numpy())
+
+
+def test_a_part_may_be_any_function():
+    layer, x = encoder_layer(), tokens(N, D_MODEL)
+
+    def same(x):
+        return x
+
+    bare = replace(layer, feed_forward=np.zeros_like, norm_1=same, norm_2=same)
+    np.testing.assert_array_equal(bare(x)[0], x + layer.attention(x)[0])
+    np.testing.assert_array_equal(Encoder([bare], np.negative)(x)[0], -bare(x)[0])
+
+
+def test_a_layer_reads_its_input_once():
+    """Of the calls that one call of a layer makes in this library, 94 once, 62 were checks."""
+    layer, x, calls = encoder_layer(), tokens(BATCH, N, D_MODEL), []
+
+    def count(frame, event, argument):
+        if event == "call" and frame.f_globals.get("__name__", "").startswith("attnlib."):
+            calls.append(frame.f_code.co_qualname)
+
+    for mask in (None, causal_mask(N), padding_mask(LENGTHS, N), additive(causal_mask(N))):
+        calls.clear()
+        sys.setprofile(count)
+        layer(x, mask)
+        sys.setprofile(None)
+        assert 10 < len(calls) <= 40, calls
 
 
 # One token at a time
@@ -392,25 +570,17 @@ def test_a_stack_is_its_layers_in_turn(norm_first):
 
 def next_token(layer, token, cache):
     """Return one more token after a layer, which keeps its key and its value."""
-
-    def norm(x, number):
-        gamma, beta = getattr(layer, f"gamma_{number}"), getattr(layer, f"beta_{number}")
-        return layer_norm(x, gamma, beta, layer.eps)
-
-    def think(x):
-        return feed_forward(x, layer.w_1, layer.b_1, layer.w_2, layer.b_2, layer.activation)
-
     if layer.norm_first:
-        token = token + attend_next(layer.attention, norm(token, 1), cache)
-        return token + think(norm(token, 2))
-    token = norm(token + attend_next(layer.attention, token, cache), 1)
-    return norm(token + think(token), 2)
+        token = token + attend_next(layer.attention, layer.norm_1(token), cache)
+        return token + layer.feed_forward(layer.norm_2(token))
+    token = layer.norm_1(token + attend_next(layer.attention, token, cache))
+    return layer.norm_2(token + layer.feed_forward(token))
 
 
 @either
 def test_keys_and_values_kept_equal_the_causal_pass_through_a_stack(norm_first):
     stack, x = encoder(norm_first=norm_first), tokens(BATCH, N, D_MODEL)
-    stack.gamma = stack.beta = None
+    stack.norm = None
     caches, steps = [[] for _ in stack.layers], []
     for i in range(N):
         token = x[:, i : i + 1]
@@ -487,7 +657,8 @@ def test_dtype_is_kept(of_mask, dtype, norm_first):
         options = {"norm_first": norm_first, "activation": activation}
         for make in (encoder, decoder_layer):
             layer = make(dtype, **options)
-            layer.eps = np.float64(1e-5)
+            for norm in of_kind(LayerNorm, layer):
+                norm.eps = np.float64(1e-5)
             assert {array.dtype.type for array in arrays(layer)} == {dtype}
             inputs = (x, mask) if make is encoder else (x, memory, mask, memory_mask)
             output, weights, *_ = layer(*inputs)
@@ -512,7 +683,8 @@ def test_inputs_are_unchanged(norm_first):
     copies = [array.copy() for array in held]
     output, weights = stack(inputs[0], inputs[2])
     results = [output, *weights, *decoder(*inputs)]
-    results += [layer_norm(inputs[0]), relu(inputs[0]), gelu(inputs[0])]
+    results += [call(inputs[0]) for call in (layer_norm, rms_norm, relu, gelu, silu)]
+    results += [call(inputs[0]) for call in (LayerNorm(), RMSNorm())]
     for result in results:
         assert result.flags.writeable
         assert not any(np.shares_memory(result, array) for array in held)
@@ -540,7 +712,7 @@ def test_a_memory_of_another_width():
     shapes = (D_MODEL, D_MODEL), (D_MEMORY, D_MODEL), (D_MEMORY, D_MODEL), (D_MODEL, D_MODEL)
     cross = MultiHeadAttention(*(rng.normal(size=shape) for shape in shapes), HEADS)
     layer = decoder_layer()
-    layer = DecoderLayer(**vars(layer) | {"cross_attention": cross})
+    layer = replace(layer, cross_attention=cross)
     memory = tokens(N_MEMORY, D_MEMORY)
     output, _, weights = layer(tokens(BATCH, N, D_MODEL), memory)
     assert output.shape == (BATCH, N, D_MODEL)
@@ -549,9 +721,8 @@ def test_a_memory_of_another_width():
 
 def test_a_missing_norm_counts_as_1_and_0():
     layer, x = encoder_layer(), tokens(N, D_MODEL)
-    plain = {"gamma_1": None, "beta_1": None, "gamma_2": None, "beta_2": None}
-    ones = {name: np.ones(D_MODEL) if name[0] == "g" else np.zeros(D_MODEL) for name in plain}
-    one, other = (EncoderLayer(**vars(layer) | norms)(x)[0] for norms in (plain, ones))
+    plain, ones = LayerNorm(), LayerNorm(np.ones(D_MODEL), np.zeros(D_MODEL))
+    one, other = (replace(layer, norm_1=norm, norm_2=norm)(x)[0] for norm in (plain, ones))
     np.testing.assert_array_equal(one, other)
 
 
@@ -561,30 +732,32 @@ def test_a_missing_norm_counts_as_1_and_0():
 @pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])
 def test_init(kind):
     layer = kind.init(6, 3, 64, np.random.default_rng(0))
-    assert (layer.norm_first, layer.activation, layer.eps) == (False, relu, 1e-5)
+    network, attentions = layer.feed_forward, of_kind(MultiHeadAttention, layer)
+    assert (layer.norm_first, network.activation) == (False, relu)
     assert {array.dtype.type for array in arrays(layer)} == {np.float32}
-    assert (layer.w_1.shape, layer.w_2.shape) == ((6, 64), (64, 6))
-    for w in (layer.w_1, layer.w_2):
+    assert (network.w_1.shape, network.w_2.shape) == ((6, 64), (64, 6))
+    for w in (network.w_1, network.w_2):
         limit = math.sqrt(6 / 70)
         assert 0.95 * limit < np.abs(w).max() <= limit
-    assert not np.concatenate([layer.b_1, layer.b_2]).any()
-    numbers = (1, 2) if kind is EncoderLayer else (1, 2, 3)
-    for number in numbers:
-        assert getattr(layer, f"gamma_{number}").tolist() == [1] * 6
-        assert getattr(layer, f"beta_{number}").tolist() == [0] * 6
-    assert len({attention.w_q.tobytes() for attention in sublayers(layer)}) == len(sublayers(layer))
-    assert [attention.n_heads for attention in sublayers(layer)] == [3] * len(sublayers(layer))
+    assert not np.concatenate([network.b_1, network.b_2]).any()
+    norms = of_kind(LayerNorm, layer)
+    assert len(norms) == len(attentions) + 1
+    for norm in norms:
+        assert (norm.gamma.tolist(), norm.beta.tolist(), norm.eps) == ([1] * 6, [0] * 6, 1e-5)
+    assert len({attention.w_q.tobytes() for attention in attentions}) == len(attentions)
+    assert [attention.n_heads for attention in attentions] == [3] * len(attentions)
     other = kind.init(6, 3, 8, np.random.default_rng(0), norm_first=True, activation=gelu)
-    assert (other.norm_first, other.activation) == (True, gelu)
+    assert (other.norm_first, other.feed_forward.activation) == (True, gelu)
     np.testing.assert_array_equal(other.attention.w_q, layer.attention.w_q)  # one generator
 
 
 def test_init_of_a_stack():
     stack = Encoder.init(2, 6, 3, 8, np.random.default_rng(0), norm_first=True, activation=gelu)
     assert [layer.norm_first for layer in stack.layers] == [True, True]
-    assert [layer.activation for layer in stack.layers] == [gelu, gelu]
-    assert (stack.layers[0].w_1 != stack.layers[1].w_1).all()
-    assert (stack.gamma.tolist(), stack.beta.tolist()) == ([1] * 6, [0] * 6)
+    one, other = (layer.feed_forward for layer in stack.layers)
+    assert [one.activation, other.activation] == [gelu, gelu]
+    assert (one.w_1 != other.w_1).all()
+    assert (stack.norm.gamma.tolist(), stack.norm.beta.tolist()) == ([1] * 6, [0] * 6)
     assert {array.dtype.type for array in arrays(stack)} == {np.float32}
 
 
@@ -649,12 +822,90 @@ NOT_FLOATS = "must hold floats (float16, float32 or float64, so 1.0 and not 1); 
 def test_layer_norm_refuses(arguments, error, message):
     with raises(error, message):
         layer_norm(*arguments)
+    if len(arguments) == 1 or arguments[1] is not None:
+        with raises(error, message):
+            rms_norm(*arguments)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS.values())
+@pytest.mark.parametrize("activation", ELEMENTWISE.values())
 def test_activations_refuse_what_does_not_hold_floats(activation):
     with raises(TypeError, f"x {NOT_FLOATS} int64"):
         activation([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"gamma": np.ones((1, 6))}, ValueError, "gamma must be a vector (d,); got shape (1, 6)"),
+        ({"gamma": np.ones(6, int)}, TypeError, f"gamma {NOT_FLOATS} int64"),
+        ({"eps": None}, TypeError, "eps must be a number; got NoneType"),
+        ({"eps": -1.0}, ValueError, "eps must be finite and 0 or more; got -1.0"),
+    ],
+)
+def test_norms_refuse(fields, error, message):
+    for kind in (LayerNorm, RMSNorm):
+        with raises(error, message):
+            kind(**fields)
+    if "gamma" in fields:
+        with raises(error, message.replace("gamma", "beta")):
+            LayerNorm(beta=fields["gamma"])
+
+
+def test_a_norm_refuses_weights_of_two_widths_and_tokens_of_another():
+    with raises(ValueError, "beta must have shape (5,); got (6,)"):
+        LayerNorm(np.ones(5), np.ones(6))
+    for norm in (LayerNorm(np.ones(5)), LayerNorm(beta=np.ones(5)), RMSNorm(np.ones(5))):
+        with raises(ValueError, "x must be as wide as the norm, 5; got shape (2, 6)"):
+            norm(np.ones((2, 6)))
+        with raises(TypeError, f"x {NOT_FLOATS} int64"):
+            norm([1, 2, 3, 4, 5])
+    with raises(ValueError, "x must have a last axis to take the mean of; got shape ()"):
+        RMSNorm()(np.float64(1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"w_gate": np.ones(6)},
+            ValueError,
+            "w_gate must be a matrix (d_in, d_out); got shape (6,)",
+        ),
+        (
+            {"w_up": np.ones((6, 5))},
+            ValueError,
+            "w_gate and w_up must have one shape; got (6, 4) and (6, 5)",
+        ),
+        (
+            {"w_down": np.ones((5, 6))},
+            ValueError,
+            "w_up (d_model, d_ff) and w_down (d_ff, d_model) must share d_ff; "
+            "got (6, 4) and (5, 6)",
+        ),
+        ({"w_down": np.ones((4, 6), int)}, TypeError, f"w_down {NOT_FLOATS} int64"),
+    ],
+)
+def test_a_gated_network_refuses(changes, error, message):
+    fields = {"w_gate": np.ones((6, 4)), "w_up": np.ones((6, 4)), "w_down": np.ones((4, 6))}
+    with raises(error, message):
+        SwiGLU(**fields | changes)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        SwiGLU(np.ones((6, 4)), np.ones((6, 4)), np.ones((4, 6))),
+        FeedForward(np.ones((6, 4)), None, np.ones((4, 6)), None),
+    ],
+)
+def test_networks_refuse_tokens(network):
+    for x, error, message in (
+        (np.ones(6), ValueError, "x must be a matrix (..., n, 6); got shape (6,)"),
+        (np.ones((3, 5)), ValueError, "x must be as wide as the layer, 6; got shape (3, 5)"),
+        (np.ones((3, 6), int), TypeError, f"x {NOT_FLOATS} int64"),
+    ):
+        with raises(error, message):
+            network(x)
 
 
 SHARE = "w_1 (d_model, d_ff) and w_2 (d_ff, d_model) must be matrices that share d_ff; got"
@@ -690,9 +941,12 @@ def test_feed_forward_refuses(changes, error, message):
 
 
 def small(kind, **changes):
-    """Return a layer of d_model 6, 2 heads and d_ff 4, with some fields changed."""
+    """Return a layer of d_model 6, 2 heads and d_ff 4; change parts of it, or fields of parts."""
     layer = kind.init(6, 2, 4, np.random.default_rng(0), dtype=np.float64)
-    return kind(**vars(layer) | changes)
+    for name, change in changes.items():
+        if isinstance(change, dict):
+            changes[name] = replace(getattr(layer, name), **change)
+    return replace(layer, **changes)
 
 
 def wider(d_q=6, d_memory=6, d_out=6):
@@ -703,6 +957,7 @@ def wider(d_q=6, d_memory=6, d_out=6):
 
 
 WIDTHS = "attention and feed-forward must lead from one width back to it; got"
+NORM_WIDTH = "must be as wide as the layer, 6; got"
 
 
 @pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])
@@ -713,17 +968,22 @@ WIDTHS = "attention and feed-forward must lead from one width back to it; got"
         ({"attention": wider(d_q=5)}, ValueError, f"{WIDTHS} [5, 6]"),
         ({"attention": wider(d_memory=7)}, ValueError, f"{WIDTHS} [6, 7]"),
         ({"attention": wider(d_out=8)}, ValueError, f"{WIDTHS} [6, 8]"),
-        ({"w_1": np.ones((3, 4))}, ValueError, f"{WIDTHS} [3, 6]"),
-        ({"w_2": np.ones((4, 7)), "b_2": None}, ValueError, f"{WIDTHS} [6, 7]"),
-        ({"w_2": np.ones((3, 6))}, ValueError, f"{SHARE} (6, 4) and (3, 6)"),
-        ({"b_1": np.ones(6)}, ValueError, "b_1 must have shape (4,); got (6,)"),
-        ({"gamma_1": np.ones(5)}, ValueError, "gamma_1 must have shape (6,); got (5,)"),
-        ({"beta_1": np.ones(5)}, ValueError, "beta_1 must have shape (6,); got (5,)"),
-        ({"gamma_2": np.ones((1, 6))}, ValueError, "gamma_2 must have shape (6,); got (1, 6)"),
-        ({"beta_2": np.ones(6, int)}, TypeError, f"beta_2 {NOT_FLOATS} int64"),
-        ({"eps": None}, TypeError, "eps must be a number; got NoneType"),
-        ({"eps": -1.0}, ValueError, "eps must be finite and 0 or more; got -1.0"),
-        ({"activation": None}, TypeError, "activation must be a function; got NoneType"),
+        ({"feed_forward": {"w_1": np.ones((3, 4))}}, ValueError, f"{WIDTHS} [3, 6]"),
+        (
+            {"feed_forward": {"w_2": np.ones((4, 7)), "b_2": None}},
+            ValueError,
+            f"{WIDTHS} [6, 7]",
+        ),
+        (
+            {"feed_forward": SwiGLU(np.ones((6, 4)), np.ones((6, 4)), np.ones((4, 5)))},
+            ValueError,
+            f"{WIDTHS} [5, 6]",
+        ),
+        ({"feed_forward": None}, TypeError, "feed_forward must be a function; got NoneType"),
+        ({"norm_1": LayerNorm(np.ones(5))}, ValueError, f"norm_1 {NORM_WIDTH} 5"),
+        ({"norm_1": LayerNorm(beta=np.ones(7))}, ValueError, f"norm_1 {NORM_WIDTH} 7"),
+        ({"norm_2": RMSNorm(np.ones(5))}, ValueError, f"norm_2 {NORM_WIDTH} 5"),
+        ({"norm_2": 1e-5}, TypeError, "norm_2 must be a function; got float"),
     ],
 )
 def test_layers_refuse(kind, changes, error, message):
@@ -741,8 +1001,8 @@ def test_layers_refuse(kind, changes, error, message):
         ),
         ({"cross_attention": wider(d_q=5)}, ValueError, f"{WIDTHS} [5, 6]"),
         ({"cross_attention": wider(d_out=7)}, ValueError, f"{WIDTHS} [6, 7]"),
-        ({"gamma_3": np.ones(5)}, ValueError, "gamma_3 must have shape (6,); got (5,)"),
-        ({"beta_3": np.ones(5)}, ValueError, "beta_3 must have shape (6,); got (5,)"),
+        ({"norm_3": LayerNorm(np.ones(5))}, ValueError, f"norm_3 {NORM_WIDTH} 5"),
+        ({"norm_3": None}, TypeError, "norm_3 must be a function; got NoneType"),
     ],
 )
 def test_a_decoder_layer_refuses(changes, error, message):
@@ -787,22 +1047,8 @@ def test_init_refuses(kind, changes, error, message):
             ValueError,
             "layers must all have one width; got [6, 22]",
         ),
-        (
-            [[small(EncoderLayer)], None, np.ones(6)],
-            ValueError,
-            "beta belongs to a final norm, which needs gamma; got gamma = None",
-        ),
-        ([[small(EncoderLayer)], np.ones(5)], ValueError, "gamma must have shape (6,); got (5,)"),
-        (
-            [[small(EncoderLayer)], np.ones(6), np.ones(7)],
-            ValueError,
-            "beta must have shape (6,); got (7,)",
-        ),
-        (
-            [[small(EncoderLayer)], np.ones(6), None, -1],
-            ValueError,
-            "eps must be finite and 0 or more; got -1",
-        ),
+        ([[small(EncoderLayer)], LayerNorm(np.ones(5))], ValueError, f"norm {NORM_WIDTH} 5"),
+        ([[small(EncoderLayer)], np.ones(6)], TypeError, "norm must be a function; got ndarray"),
     ],
 )
 def test_a_stack_refuses(arguments, error, message):

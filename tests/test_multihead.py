@@ -1,6 +1,8 @@
 """Many heads: by hand, against PyTorch, with a cache, by property, and every error."""
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,13 +10,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from torch.nn import functional
 
 from attnlib import (
     MultiHeadAttention,
+    RMSNorm,
     additive,
     causal_mask,
     merge_heads,
     padding_mask,
+    rms_norm,
+    rotary,
     scaled_dot_product_attention,
     softmax,
     split_heads,
@@ -183,6 +189,110 @@ def test_a_bias_for_each_head_equals_torch(dtype, parity):
     )
     parity("MultiheadAttention", "per head", output, expected[0].detach().numpy())
     parity("MultiheadAttention", "per head", weights, expected[1].detach().numpy())
+
+
+# Fewer heads of keys and values; heads that are normed and turned
+
+
+def grouped(n_kv_heads, n_heads=6, dtype=np.float64, **parts):
+    """Return a layer whose keys and values have heads of their own number."""
+    rng = np.random.default_rng(0)
+    d_k, d_v, kv = n_heads * D_K, n_heads * D_V, n_kv_heads
+    shapes = (D_MODEL, d_k), (D_MEMORY, kv * D_K), (D_MEMORY, kv * D_V), (d_v, D_MODEL)
+    weights = [rng.normal(0, 0.3, size=shape).astype(dtype) for shape in shapes]
+    biases = [rng.normal(size=shape[1]).astype(dtype) for shape in shapes]
+    return MultiHeadAttention(*weights, n_heads, *biases, n_kv_heads, **parts)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("mode", ["none", "causal", "padding", "both", "additive"])
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 3, 6])
+def test_grouped_heads_equal_torch(n_kv_heads, mode, dtype, parity):
+    layer = grouped(n_kv_heads, dtype=dtype)
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype)
+    memory = tokens(BATCH, N_MEMORY, D_MEMORY, dtype=dtype, seed=4)
+    mask, *_ = masks(mode, N, N_MEMORY, dtype)
+    output, weights = layer(x, memory, mask)
+
+    def heads(source, w, b, n):
+        whole = torch.from_numpy(source) @ torch.from_numpy(w) + torch.from_numpy(b)
+        return whole.unflatten(-1, (n, -1)).transpose(-2, -3)
+
+    queries = heads(x, layer.w_q, layer.b_q, layer.n_heads)
+    keys = heads(memory, layer.w_k, layer.b_k, n_kv_heads)
+    values = heads(memory, layer.w_v, layer.b_v, n_kv_heads)
+    attn_mask = None if mask is None else torch.from_numpy(mask.reshape(-1, 1, *mask.shape[-2:]))
+    options = {"attn_mask": attn_mask, "enable_gqa": True}
+    joined = functional.scaled_dot_product_attention(queries, keys, values, **options)
+    expected = joined.transpose(-2, -3).flatten(-2) @ torch.from_numpy(layer.w_o)
+    name = f"MultiHeadAttention, 6 and {n_kv_heads} heads"
+    parity(name, mode, output, (expected + torch.from_numpy(layer.b_o)).numpy())
+    each = torch.eye(N_MEMORY, dtype=DTYPES[dtype]).expand(BATCH, n_kv_heads, -1, -1)
+    shares = functional.scaled_dot_product_attention(queries, keys, each, **options)
+    parity(name, mode, weights, shares.numpy())
+
+
+def test_query_head_h_uses_key_head_h_over_the_group():
+    x, memory = tokens(N, D_MODEL), tokens(N_MEMORY, D_MEMORY)
+    few = grouped(2)
+    own = [0, 0, 0, 1, 1, 1]  # six heads of queries share two of keys
+
+    def spread(w, d):
+        return w.reshape(*w.shape[:-1], 2, d)[..., own, :].reshape(*w.shape[:-1], 6 * d)
+
+    many = replace(
+        few,
+        w_k=spread(few.w_k, D_K),
+        b_k=spread(few.b_k, D_K),
+        w_v=spread(few.w_v, D_V),
+        b_v=spread(few.b_v, D_V),
+        n_kv_heads=None,
+    )
+    for got, expected in zip(few(x, memory), many(x, memory), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_kv_heads", [1, 3])
+def test_masks_of_grouped_heads(n_kv_heads):
+    """Padding meets the batch, `score_bias` the heads of the queries."""
+    layer, bias = grouped(n_kv_heads), tokens(6, N, N_MEMORY)
+    bias[4, :, 2] = -np.inf
+    x, memory = tokens(BATCH, N, D_MODEL), tokens(BATCH, N_MEMORY, D_MEMORY)
+    mask = padding_mask([2, 5, 1], N_MEMORY)
+    memory[~mask[:, 0]] = np.nan
+    output, weights = layer(x, memory, mask, score_bias=bias)
+    assert np.isfinite(output).all()
+    for sentence, length in enumerate([2, 5, 1]):
+        part = bias[..., :length]
+        alone = layer(x[sentence], memory[sentence, :length], score_bias=part)
+        np.testing.assert_allclose(output[sentence], alone[0], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(weights[sentence, ..., :length], alone[1], rtol=0, atol=1e-12)
+    assert not weights[:, 4, :, 2].any()
+
+
+def small_heads(**parts):
+    """Return a layer of d_model 12 with 3 heads of width 4: an even one, so that it can turn."""
+    return replace(MultiHeadAttention.init(12, 3, np.random.default_rng(0), dtype=float), **parts)
+
+
+def test_heads_are_normed_and_then_turned():
+    turn, norm_q, norm_k = partial(rotary, base=100.0), RMSNorm(tokens(4)), RMSNorm(tokens(4) + 1)
+    layer, x = small_heads(turn=turn, norm_q=norm_q, norm_k=norm_k), tokens(BATCH, N, 12)
+    queries = rotary(rms_norm(split_heads(x @ layer.w_q, 3), norm_q.gamma), base=100.0)
+    keys = rotary(rms_norm(split_heads(x @ layer.w_k, 3), norm_k.gamma), base=100.0)
+    heads, expected = scaled_dot_product_attention(queries, keys, split_heads(x @ layer.w_v, 3))
+    output, weights = layer(x)
+    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(output, merge_heads(heads) @ layer.w_o, rtol=0, atol=1e-12)
+
+
+def test_turned_heads_know_distances_and_no_places():
+    x, places = tokens(N, 12), np.arange(N)
+    here, there = (
+        small_heads(turn=partial(rotary, positions=places + shift))(x)[1] for shift in (0, 1000)
+    )
+    np.testing.assert_allclose(there, here, rtol=0, atol=1e-10)
+    assert np.abs(here - small_heads()(x)[1]).max() > 0.01
 
 
 # One token at a time
@@ -455,6 +565,20 @@ def test_init(dtype, bias):
     assert [array.dtype for array in attention(tokens(N, 64, dtype=dtype))] == [dtype, dtype]
 
 
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
+def test_init_with_fewer_heads_of_keys(n_kv_heads):
+    layer = MultiHeadAttention.init(64, 4, np.random.default_rng(0), n_kv_heads=n_kv_heads)
+    assert (layer.n_heads, layer.n_kv_heads) == (4, n_kv_heads)
+    assert layer.w_q.shape == layer.w_o.shape == (64, 64)
+    assert layer.w_k.shape == layer.w_v.shape == (64, 16 * n_kv_heads)
+    assert layer.b_k.shape == layer.b_v.shape == (16 * n_kv_heads,)
+    limit = math.sqrt(6 / (64 + 16 * n_kv_heads))
+    assert 0.95 * limit < np.abs(layer.w_k).max() <= limit
+    if n_kv_heads == 4:
+        same = MultiHeadAttention.init(64, 4, np.random.default_rng(0))
+        np.testing.assert_array_equal(layer.w_v, same.w_v)
+
+
 def test_init_is_float32_with_biases_and_follows_its_generator():
     one, two, other = (
         MultiHeadAttention.init(6, 3, np.random.default_rng(seed)) for seed in (0, 0, 1)
@@ -500,6 +624,22 @@ def fields(**changes):
             "w_q must have a multiple of n_heads = 2 columns; got 0",
         ),
         ({"n_heads": 0}, "n_heads must be 1 or more; got 0"),
+        ({"n_kv_heads": 0}, "n_kv_heads must be 1 or more; got 0"),
+        ({"n_heads": 4, "n_kv_heads": 3}, "n_heads must be divisible by n_kv_heads; got 4 and 3"),
+        ({"n_kv_heads": 4}, "n_heads must be divisible by n_kv_heads; got 2 and 4"),
+        ({"n_kv_heads": 1}, "w_q must have 2 times the columns of w_k; got 6 and 6"),
+        (
+            {"n_kv_heads": 1, "w_k": np.ones((5, 3))},
+            "w_o must have 2 times as many rows as w_v columns; got 8 and 8",
+        ),
+        (
+            {"n_heads": 6, "n_kv_heads": 3, "w_k": np.ones((5, 3)), "w_v": np.ones((5, 4))},
+            "w_v must have a multiple of n_kv_heads = 3 columns; got 4",
+        ),
+        (
+            {"n_heads": 4, "n_kv_heads": 2, "w_k": np.ones((5, 3)), "w_v": np.ones((5, 4))},
+            "w_q must have a multiple of n_heads = 4 columns; got 6",
+        ),
         ({"b_q": np.ones(5)}, "b_q must have shape (6,), as w_q has columns; got (5,)"),
         ({"b_v": np.ones((1, 8))}, "b_v must have shape (8,), as w_v has columns; got (1, 8)"),
         ({"w_k": [[1.0], [1.0, 2.0]]}, "w_k must have rows of one length; got unequal rows"),
@@ -516,6 +656,21 @@ def test_refuses_weights_of_another_kind(name):
     wrong = np.ones(fields()[name].shape if name[0] == "w" else 6, int)
     with raises(TypeError, f"{name} {NOT_FLOATS} int64"):
         MultiHeadAttention(**fields(**{name: wrong}))
+
+
+@pytest.mark.parametrize("n_kv_heads", [1.0, "1", True])
+def test_refuses_heads_of_keys_that_are_no_whole_number(n_kv_heads):
+    message = f"n_kv_heads must be a whole number; got {n_kv_heads!r}"
+    with raises(TypeError, message):
+        MultiHeadAttention(**fields(n_kv_heads=n_kv_heads))
+    with raises(TypeError, message):
+        MultiHeadAttention.init(4, 2, np.random.default_rng(0), n_kv_heads=n_kv_heads)
+
+
+@pytest.mark.parametrize("name", ["turn", "norm_q", "norm_k"])
+def test_refuses_parts_that_cannot_be_called(name):
+    with raises(TypeError, f"{name} must be a function; got str"):
+        MultiHeadAttention(**fields(**{name: "halves"}))
 
 
 @pytest.mark.parametrize("n_heads", [2.0, "2", None, True])
@@ -565,6 +720,11 @@ def test_split_and_merge_refuse_unequal_rows():
             {"n_heads": 4},
             ValueError,
             "d_model must be divisible by n_heads; got 6 and 4 heads",
+        ),
+        (
+            {"n_kv_heads": 3},
+            ValueError,
+            "n_heads must be divisible by n_kv_heads; got 2 and 3",
         ),
         ({"rng": 0}, TypeError, "rng must be a numpy.random.Generator; got int"),
         (

@@ -178,6 +178,18 @@ def test_positions_of_rotary(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_scale_of_rotary_divides_the_positions(layout):
+    x = tokens(BATCH, N, D)
+    np.testing.assert_array_equal(rotary(x, scale=1, layout=layout), rotary(x, layout=layout))
+    squeezed = rotary(x, np.arange(N) / 3, layout=layout)
+    np.testing.assert_allclose(rotary(x, scale=3.0, layout=layout), squeezed, rtol=0, atol=1e-14)
+    # A text of twice the length ends where one of the usual length did.
+    np.testing.assert_array_equal(
+        rotary(x, np.arange(N) * 2, scale=2.0, layout=layout), rotary(x, layout=layout)
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_rotary_keeps_the_dtype_and_rounds_once(dtype, layout):
     x = tokens(HEADS, 3000, D, dtype=dtype)
@@ -369,20 +381,23 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("call", ["sinusoidal", "rotary"])
-@pytest.mark.parametrize("base", [0, -1.0, np.nan, np.inf, -np.inf])
-def test_refuses_a_base_that_is_not_finite_and_above_0(call, base):
-    with raises(ValueError, f"base must be finite and above 0; got {base}"):
-        CALLS[call](base=base)
+NUMBERS = [("sinusoidal", "base"), ("rotary", "base"), ("rotary", "scale")]
 
 
-@pytest.mark.parametrize("call", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize(("call", "name"), NUMBERS)
+@pytest.mark.parametrize("number", [0, -1.0, np.nan, np.inf, -np.inf])
+def test_refuses_a_number_that_is_not_finite_and_above_0(call, name, number):
+    with raises(ValueError, f"{name} must be finite and above 0; got {number}"):
+        CALLS[call](**{name: number})
+
+
+@pytest.mark.parametrize(("call", "name"), NUMBERS)
 @pytest.mark.parametrize(
-    ("base", "came"), [("1", "str"), (None, "NoneType"), (True, "bool"), (1j, "complex")]
+    ("number", "came"), [("1", "str"), (None, "NoneType"), (True, "bool"), (1j, "complex")]
 )
-def test_refuses_a_base_that_is_no_number(call, base, came):
-    with raises(TypeError, f"base must be a number; got {came}"):
-        CALLS[call](base=base)
+def test_refuses_what_is_no_number(call, name, number, came):
+    with raises(TypeError, f"{name} must be a number; got {came}"):
+        CALLS[call](**{name: number})
 
 
 @pytest.mark.parametrize("call", ["sinusoidal", "rotary"])

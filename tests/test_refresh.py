@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tools import refresh
+from tools import build, refresh
 
 
 @pytest.fixture
@@ -46,6 +46,27 @@ def test_outputs_are_stored_and_the_second_run_changes_nothing(write, tmp_path):
     assert folder.data["text/plain"] == repr(tmp_path.name)
     (slider,) = notebook.cells[3].outputs
     assert slider.data == {"text/plain": "IntSlider(value=3)"}
+
+
+def test_a_notebook_is_stale_when_its_code_is_newer_than_its_outputs(write, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    path = write("print(1)")
+    assert build.stale() == ["trial.ipynb"], "it has no outputs"
+    refresh.refresh(path)
+    assert build.stale() == []
+
+    notebook = nbformat.read(path, 4)
+    notebook.cells[0].source += ", with other words"
+    nbformat.write(notebook, path)
+    assert build.stale() == []
+    notebook.cells[1].source = "print(2)"
+    nbformat.write(notebook, path)
+    assert build.stale() == ["trial.ipynb"]
+    refresh.refresh(path)
+    assert build.stale() == []
+    notebook.cells[1].outputs = []
+    nbformat.write(notebook, path)
+    assert build.stale() == ["trial.ipynb"]
 
 
 def test_a_cell_that_fails_is_named_and_the_file_is_left_alone(write, monkeypatch, capsys):

@@ -1,10 +1,11 @@
 """Build the site into _build/html if anything has changed: `python -m tools.build`.
 
-What an earlier build left and cannot vouch for is the business of `_ext/page.py`. Here two
+What an earlier build left and cannot vouch for is the business of `_ext/freshness.py`. Here two
 builds at once take turns, and a build that has nothing to do ends at once.
 """
 
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -47,6 +48,30 @@ def missing():
     pins = re.findall(r"^([\w.-]+)==[^;#\n]*(?:#|$)", REQUIREMENTS.read_text("utf-8").lower(), re.M)
     installed = {re.sub(r"[-_.]+", "-", each.name).lower() for each in metadata.distributions()}
     return [name for name in pins if name not in installed]
+
+
+def notebooks():
+    """Return the notebooks of the book: the chapters, and the pages that run cells."""
+    return sorted(path for place in ("chapters", ".") for path in (ROOT / place).glob("*.ipynb"))
+
+
+def code_digest(notebook):
+    """Return a digest of a notebook's code, which `make refresh` stores beside the outputs."""
+    cells = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    # The file has lines where nbformat has one string.
+    code = ["".join(source) for source in cells]
+    return hashlib.sha256(json.dumps(code).encode()).hexdigest()[:16]
+
+
+def stale():
+    """Return the names of the notebooks whose code is newer than their outputs, or has none."""
+    names = []
+    for path in notebooks():
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        shown = any(cell.get("outputs") for cell in notebook["cells"])
+        if not shown or notebook["metadata"].get("code_digest") != code_digest(notebook):
+            names.append(path.relative_to(ROOT).as_posix())
+    return names
 
 
 def fingerprint():

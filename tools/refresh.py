@@ -1,7 +1,8 @@
 """Run notebooks from top to bottom and store what they give: `python -m tools.refresh`.
 
-The stored outputs are what tests compare with and what readers see before they run anything.
-Twice in a row changes nothing: whatever differs from one run to the next is left out.
+The stored outputs are what the pages show and what tests compare with. Beside them stands a digest
+of the code that gave them. Twice in a row changes nothing: whatever differs from one run to the
+next is left out.
 """
 
 import argparse
@@ -13,7 +14,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from tools.install import ROOT, say
+from tools.build import code_digest, notebooks
+from tools.install import say
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -47,6 +49,7 @@ def refresh(path):
         where = f"{path.name}, cell {run[-1] + 1} (`{first_line}`)"
         raise CellFailedError(f"{where}: {reason(error)}") from error
     normalise(notebook)
+    notebook.metadata["code_digest"] = code_digest(notebook)
     after = nbformat.writes(notebook) + "\n"
     if after == before:
         return False
@@ -76,10 +79,10 @@ def normalise(notebook):
 
 
 def main():
-    """Refresh the notebooks named on the command line, or every chapter."""
+    """Refresh the notebooks named on the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("notebooks", nargs="*", type=Path, help="default: chapters/*.ipynb")
-    paths = parser.parse_args().notebooks or sorted((ROOT / "chapters").glob("*.ipynb"))
+    parser.add_argument("notebooks", nargs="*", type=Path, help="default: all")
+    paths = parser.parse_args().notebooks or notebooks()
     try:
         for path in paths:
             name = os.path.relpath(path)

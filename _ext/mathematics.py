@@ -2,8 +2,7 @@ r"""Mathematics is typeset while the book is built: the pages need no script for
 
 The MathJax that ships inside `sphinx-mathjax-offline` runs in an embedded JavaScript engine
 (`dukpy`) and turns TeX into HTML and MathML. The HTML is drawn, the MathML is spoken. From
-MathJax's stylesheet only the rules that this book's formulas use are kept, and from its fonts
-only the glyphs, in `_static/math.css` and `_static/math-*.woff2`.
+MathJax's stylesheet and fonts only what this book's formulas use is kept (see `math_fonts`).
 
 Colours. Authors write a role's light colour, as `attnlib.palette` gives it:
 
@@ -12,7 +11,7 @@ Colours. Authors write a role's light colour, as `attnlib.palette` gives it:
 MathJax in JupyterLab and KaTeX in VS Code draw that as it stands. Here the colour becomes the
 CSS variable of its role, `var(--query)`, so that the formula follows the page into dark mode.
 
-Formulas are kept between builds in `_build/premath.json`. The file holds nothing that cannot be
+Formulas are kept between builds in `_build/formulas.json`. The file holds nothing that cannot be
 made again: when it is missing, damaged or from another version, it is ignored.
 """
 
@@ -22,15 +21,12 @@ import html
 import json
 import os
 import re
-from importlib.metadata import distribution
-from io import BytesIO
 from pathlib import Path
 
 import dukpy
+from colours import themed
 from docutils import nodes
-from fontTools import subset
-from fontTools.ttLib import TTFont
-from page import themed
+from math_fonts import MATHJAX, write_assets
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
@@ -38,9 +34,6 @@ from attnlib import palette
 
 logger = logging.getLogger(__name__)
 
-MATHJAX = Path(
-    distribution("sphinx-mathjax-offline").locate_file("sphinx-mathjax-offline/static/mathjax")
-)
 PARTS = (
     "startup",
     "core",
@@ -73,25 +66,6 @@ TYPESET = """
                  : {drawn: drawn, spoken: MathJax.tex2mml(dukpy.tex, {display: dukpy.display})};
   } catch (problem) { return {error: String(problem)}; }
 })()
-"""
-
-# What MathJax would add when it runs in the page. The drawing is made of empty elements with
-# generated content; the MathML beside it is off the screen, for screen readers.
-HOUSE_CSS = """
-mjx-container { position: relative; }
-mjx-assistive-mml {
-  position: absolute; width: 1px; height: 1px; overflow: hidden; content-visibility: auto;
-  clip-path: inset(50%); white-space: nowrap;
-}
-/* Sets the height of a line of glyphs. A file would arrive late and move the page, so a local
-   font with its metrics overridden takes the place of MathJax's own. The space alone is in its
-   range: that makes it the font that counts, and leaves the glyphs to the next one. */
-@font-face {
-  font-family: MJXZERO;
-  src: local("Arial"), local("Liberation Sans"), local("DejaVu Sans"), local("Roboto"),
-    local("Helvetica");
-  ascent-override: 0%; descent-override: 0%; line-gap-override: 0%; unicode-range: U+20;
-}
 """
 
 
@@ -189,121 +163,6 @@ def version():
     return digest.hexdigest()
 
 
-# --- which part of MathJax's stylesheet and fonts the book needs -------------------------------
-
-
-def parse_rules(stylesheet):
-    """The (selector, declarations) of a flat stylesheet, braces in its strings included."""
-    bare = re.sub(r"/\*.*?\*/", "", stylesheet, flags=re.S)
-    rules = re.findall(r"""([^{}]+)\{((?:"(?:[^"\\]|\\.)*"|[^{}"])*)\}""", bare)
-    return [(selector.strip(), " ".join(body.split())) for selector, body in rules]
-
-
-def used_rules(stylesheet, formulas):
-    """The rules of `stylesheet` that can match an element of `formulas`, as HTML."""
-    elements = set()
-    for tag in set(re.findall(r"<mjx-[^>]*>", "".join(formulas))):
-        classes = re.search(r'class="([^"]*)"', tag)
-        name = re.match(r"<([\w-]+)", tag)[1]
-        elements.add((name, frozenset(classes[1].split() if classes else ())))
-
-    def matches(simple):
-        """Whether one step of a selector, `mjx-c.TEX-I` say, fits an element."""
-        name = re.match(r"[\w-]*", simple)[0]
-        classes = set(re.findall(r"\.([\w-]+)", re.sub(r":not\([^)]*\)|\[[^]]*\]", "", simple)))
-        return any((not name or name == tag) and classes <= has for tag, has in elements)
-
-    def needed(selector):
-        steps = selector.replace(">", " ").split()
-        return all(matches(step) for step in steps if step != "*")
-
-    return [
-        (selector, body)
-        for selectors, body in parse_rules(stylesheet)
-        if "@" not in selectors
-        for selector in [", ".join(s for s in map(str.strip, selectors.split(",")) if needed(s))]
-        if selector
-    ]
-
-
-def used_glyphs(rules):
-    """The characters that `rules` draw, per font family."""
-    families = {
-        selector: re.findall(r"MJXTEX[\w-]*", body)
-        for selectors, body in rules
-        for selector in selectors.split(", ")
-        if "font-family" in body
-    }
-    glyphs = {}
-    for selector, body in rules:
-        content = re.search(r'content: "((?:[^"\\]|\\.)*)"', body)
-        if not content:
-            continue
-        text = re.sub(r"\\([0-9A-Fa-f]+) ?", lambda m: chr(int(m[1], 16)), content[1])
-        parts = re.match(r"mjx-c\.mjx-c\w+(\.[\w-]+)?::before", selector)
-        if parts:
-            fonts = families.get(parts[1] or ".MJX-TEX", [])
-        else:  # a piece of a delimiter that grows: MathJax tries several fonts in turn
-            fonts = [font for name in families if "stretchy" in name for font in families[name]]
-        for font in fonts:
-            glyphs.setdefault(font, set()).update(text)
-    return glyphs
-
-
-def font_files(stylesheet):
-    """The font file of each family, from MathJax's `@font-face` rules."""
-    return {
-        re.search(r"font-family: ([\w-]+)", body)[1]: MATHJAX
-        / "output/chtml/fonts/woff-v2"
-        / re.search(r"([\w-]+\.woff)", body)[1]
-        for selector, body in parse_rules(stylesheet)
-        if selector.startswith("@font-face")
-    }
-
-
-def subset_font(path, characters):
-    """The bytes of a WOFF2 with only `characters` of the font at `path`; None if it has none."""
-    font = TTFont(path)
-    present = {ord(c) for c in characters} & font.getBestCmap().keys()
-    if not present:
-        return None
-    options = subset.Options(hinting=False)
-    options.drop_tables += ["FFTM"]  # the font editor's dates, which fontTools would warn of
-    subsetter = subset.Subsetter(options)
-    subsetter.populate(unicodes=present)
-    subsetter.subset(font)
-    font.flavor = "woff2"
-    out = BytesIO()
-    font.save(out)
-    return out.getvalue()
-
-
-def write_assets(cache, used, folder):
-    """Write `math.css` and its fonts for the formulas whose key is in `used`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rules = used_rules(cache.stylesheet, [cache.formulas[key] for key in sorted(used)])
-    files, faces, wanted = font_files(cache.stylesheet), [], set()
-    for family, characters in sorted(used_glyphs(rules).items()):
-        # The name says what is inside, so that a font is made again only when that changes.
-        content = f"{version()}{family}{''.join(sorted(characters))}"
-        name = f"math-{family}-{hashlib.sha256(content.encode()).hexdigest()[:8]}.woff2"
-        if not (folder / name).exists():
-            data = subset_font(files[family], characters)
-            if data is None:
-                continue
-            (folder / name).write_bytes(data)
-        wanted.add(name)
-        faces.append(f'@font-face {{ font-family: {family}; src: url("{name}") format("woff2"); }}')
-    for old in folder.glob("math-MJX*.woff2"):
-        if old.name not in wanted:
-            old.unlink()
-    lines = [HOUSE_CSS, *faces, *(f"{selector} {{ {body} }}" for selector, body in rules)]
-    (folder / "math.css").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-# --- Sphinx ------------------------------------------------------------------------------------
-
-
 def tex_of(node):
     """The TeX of a math node, and whether it stands on a line of its own."""
     tex = node.astext()
@@ -321,7 +180,7 @@ def tex_of(node):
 
 def open_cache(app):
     """Before reading: the formulas of earlier builds."""
-    app.premath = FormulaCache(Path(app.outdir).parent / "premath.json")
+    app.formula_cache = FormulaCache(Path(app.outdir).parent / "formulas.json")
 
 
 def read_formulas(app, doctree):
@@ -330,22 +189,22 @@ def read_formulas(app, doctree):
     for node in doctree.findall(lambda n: isinstance(n, (nodes.math, nodes.math_block))):
         tex, display = tex_of(node)
         try:
-            app.premath.get(tex, display)
-            keys.add(app.premath.key(tex, display))
+            app.formula_cache.get(tex, display)
+            keys.add(app.formula_cache.key(tex, display))
         except TexError as error:
-            logger.warning("bad TeX, %s: %s", error, tex, location=node, type="premath")
+            logger.warning("bad TeX, %s: %s", error, tex, location=node, type="mathematics")
 
 
 def formulas_of(env):
     """The keys of the formulas of each page; Sphinx stores them with its environment."""
-    if not hasattr(env, "premath_formulas"):
-        env.premath_formulas = {}
-    return env.premath_formulas
+    if not hasattr(env, "formulas_of_pages"):
+        env.formulas_of_pages = {}
+    return env.formulas_of_pages
 
 
 def used_formulas(app):
     """The keys of all the formulas of the book that are typeset."""
-    return set().union(*formulas_of(app.env).values()) & app.premath.formulas.keys()
+    return set().union(*formulas_of(app.env).values()) & app.formula_cache.formulas.keys()
 
 
 def forget_page(app, env, docname):
@@ -367,21 +226,22 @@ def write_stylesheet(app, builder):
         for keys in formulas_of(app.env).values()
         for key in keys
     ):
-        app.premath.get(tex, display)  # those of unchanged pages, if the cache was lost
-    write_assets(app.premath, used_formulas(app), Path(app.outdir) / "_static")
+        app.formula_cache.get(tex, display)  # those of unchanged pages, if the cache was lost
+    formulas = [app.formula_cache.formulas[key] for key in sorted(used_formulas(app))]
+    write_assets(app.formula_cache.stylesheet, formulas, Path(app.outdir, "_static"))
 
 
 def save_cache(app, exception):
     """After a build, good or not: the formulas stay good. Unused ones are left out."""
-    if hasattr(app, "premath") and app.env is not None and app.premath.formulas:
-        app.premath.save(used_formulas(app))
+    if hasattr(app, "formula_cache") and app.env is not None and app.formula_cache.formulas:
+        app.formula_cache.save(used_formulas(app))
 
 
 def draw(translator, node):
     """The HTML of a math node; the TeX itself where it is bad (a warning was given)."""
     tex, display = tex_of(node)
     try:
-        return translator.builder.app.premath.get(tex, display)
+        return translator.builder.app.formula_cache.get(tex, display)
     except TexError:
         return f"<code>{html.escape(tex)}</code>"
 
@@ -410,8 +270,8 @@ def visit_math_block(self, node):
 
 
 def setup(app):
-    """Register the renderer; `html_math_renderer: premath` in the configuration chooses it."""
-    app.add_html_math_renderer("premath", (visit_math, None), (visit_math_block, None))
+    """Register the renderer; `html_math_renderer: mathematics` in the configuration chooses it."""
+    app.add_html_math_renderer("mathematics", (visit_math, None), (visit_math_block, None))
     app.add_css_file("math.css", priority=300)
     app.connect("builder-inited", open_cache)
     app.connect("doctree-read", read_formulas)

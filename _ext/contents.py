@@ -1,0 +1,43 @@
+"""What pages say of the chapters is made from the chapters: `:::{chapters} table`.
+
+`table` is the start page's list with the minutes, `progress` its widget, `plan` the teaching page's
+term, `exercises` all exercises by chapter. `course.py` reads the notebooks and writes the text.
+"""
+
+from pathlib import Path
+
+import course
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
+
+MADE = {
+    "table": course.table,
+    "progress": course.progress,
+    "plan": course.term_plan,
+    "exercises": course.exercises,
+}
+
+
+class Chapters(SphinxDirective):
+    """One of `MADE`, in the place of the directive."""
+
+    required_arguments = 1
+
+    def run(self):
+        """Parse what is made as if it stood on the page, which depends on all chapters from now."""
+        try:
+            read = course.read(Path(self.env.srcdir))
+            made = MADE[self.arguments[0]](read)
+        except KeyError:
+            raise self.error(f"needed one of {', '.join(MADE)}; got {self.arguments[0]}") from None
+        except course.ChapterError as error:
+            raise ExtensionError(str(error)) from None
+        for file in ["_toc.yml", *(chapter.file for chapter in read)]:
+            self.env.note_dependency(str(Path(self.env.srcdir, file)))
+        return self.parse_text_to_nodes(made)
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.add_directive("chapters", Chapters)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

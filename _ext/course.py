@@ -1,0 +1,312 @@
+"""What a chapter is, read from its notebook; and what follows from it, for whoever names chapters.
+
+`_toc.yml` says which notebooks are chapters, in which order and in which part. The rest stands in
+the notebook: its title, its exercises, the questions that its widgets ask, the time that it takes.
+Its metadata keep, under "attention_by_hand", only what nothing else says:
+
+    "lead": how the chapter before goes on after "Next: ..., "; the first chapter has none;
+    "week", "click": its week in the term plan, and what must click in it;
+    "exercise": the one for the class, if it is not the first.
+
+The start page, the teaching page and the solutions are made from this when the book is built, by
+`contents.py`. README's list is stored, and so are a notebook's own number, its time and its way to
+the next: `make refresh` ends with this file, which writes them again.
+"""
+
+import json
+import re
+import sys
+import tomllib
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# How long things take, in seconds: words are read, 200 a minute; a figure, a formula of its own and
+# code are looked at; a widget is moved; a prediction is worked out on paper.
+WORD, FIGURE, FORMULA, LINE, WIDGET, PREDICTION, QUESTION = 0.3, 20, 15, 3, 120, 180, 30
+EXERCISE = 420
+
+TITLE = re.compile(r"^# (?:\d+\. )?(.+)$", re.MULTILINE)
+TIME = re.compile(r"(?<=\*\*Time:\*\* ).+$", re.MULTILINE)
+NEXT = re.compile(r"\n*^Next: .+$\n*", re.MULTILINE)
+DIRECTIVE = re.compile(r"^(:{3,})\{(\w+)\}.*?^\1 *$", re.MULTILINE | re.DOTALL)
+FORMULAS = re.compile(r"^\$\$.*?^\$\$.*?$", re.MULTILINE | re.DOTALL)
+NO_TEXT = re.compile(r"\]\([^)]*\)|\{[\w:]+\}|^:::.*$|^:\w+:.*$", re.MULTILINE)
+LIST = re.compile(r"(?<=<!-- chapters -->\n).*(?=<!-- end of chapters -->)", re.DOTALL)
+
+
+class ChapterError(ValueError):
+    """A chapter lacks what the book needs to know of it."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A notebook that is a chapter: where it stands in the book, and what it says of itself."""
+
+    root: Path
+    file: str  # below the root
+    part: str
+    number: int
+
+    @property
+    def name(self):
+        """The name of its file, without a number and the suffix."""
+        return Path(self.file).stem.partition("-")[2]
+
+    @property
+    def page(self):
+        """The name of its page."""
+        return self.file.removesuffix(".ipynb")
+
+    @property
+    def path(self):
+        """Where its notebook is."""
+        return self.root / self.file
+
+    @cached_property
+    def notebook(self):
+        """Its cells and metadata."""
+        return nbformat.read(self.path, as_version=4)
+
+    @cached_property
+    def title(self):
+        """Its heading, without the number."""
+        found = TITLE.search(self.notebook.cells[0].source)
+        if not found:
+            raise ChapterError(f"{self.file}: the first cell needs a title, # {self.number}. ...")
+        return found[1].strip()
+
+    @property
+    def heading(self):
+        """Its title, with the number."""
+        return f"{self.number}. {self.title}"
+
+    def stored(self, key, default=None):
+        """What its metadata say under "attention_by_hand"."""
+        value = self.notebook.metadata.get("attention_by_hand", {}).get(key, default)
+        if value is None:
+            raise ChapterError(f"{self.file}: the metadata attention_by_hand need {key!r}")
+        return value
+
+    @cached_property
+    def cells(self):
+        """Its cells as (section, cell, text), a cell of two sections as two."""
+        found, section = [], ""
+        for cell in self.notebook.cells:
+            parts = [cell.source]
+            if cell.cell_type == "markdown":
+                parts = re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)
+            for text in parts:
+                if cell.cell_type == "markdown" and text.startswith("## "):
+                    section = text.splitlines()[0].removeprefix("## ").strip()
+                found.append((section, cell, text))
+        return found
+
+    @cached_property
+    def exercises(self):
+        """The headings of its exercises, each with its anchor: {heading: anchor}."""
+        anchors, found = set(), {}
+        for section, cell, text in self.cells:
+            headings = re.findall(r"^(#{1,3}) (.+?)\s*$", text, re.MULTILINE)
+            for level, heading in headings if cell.cell_type == "markdown" else ():
+                anchor, n = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"), 1
+                while anchor in anchors:  # as MyST does
+                    anchor, n = f"{anchor}-{n}", n + 1
+                anchors.add(anchor)
+                if section == "Exercises" and level == "###":
+                    found[heading] = anchor
+        return found
+
+    def link_to(self, exercise):
+        """A link to one of its exercises."""
+        if exercise not in self.exercises:
+            raise ChapterError(f"{self.file}: it has no exercise {exercise!r}")
+        return f"[{exercise}]({self.file}#{self.exercises[exercise]})"
+
+    @cached_property
+    def questions(self):
+        """How many questions are kept under which key: its predictions, then its quiz."""
+        code = "\n".join(c.source for c in self.notebook.cells if c.cell_type == "code")
+        found = dict.fromkeys(re.findall(r'\bkey="([^"]+)"', code), 1)
+        for quiz in re.findall(r"Quiz\.for_chapter\(([^)]+)\)", code):
+            stem = quiz.strip("\"'")
+            path = self.root / "attnlib" / "widgets" / "quizzes" / f"{stem}.toml"
+            if not path.is_file():
+                raise ChapterError(f"{self.file}: its quiz needs {path.relative_to(self.root)}")
+            questions = tomllib.loads(path.read_text(encoding="utf-8"))["questions"]
+            found[f"chapter-{stem}-quiz"] = len(questions)
+        return found
+
+    @cached_property
+    def minutes(self):
+        """How long it takes, by fives: reading, moving its widgets, prediction and quiz."""
+        code = [c.source for c in self.notebook.cells if c.cell_type == "code"]
+        imports = re.findall(r"^from attnlib\.widgets import (.+)$", "\n".join(code), re.MULTILINE)
+        widgets = {name.strip() for line in imports for name in line.split(",")}
+        seconds = QUESTION * sum(self.questions.values())
+        for section, cell, text in self.cells:
+            if section == "Exercises":
+                continue
+            if cell.cell_type == "markdown":
+                seconds += time_of_text(text)
+            else:
+                seconds += time_of_code(cell, widgets, is_first=cell.source == code[0])
+        return by_fives(seconds)
+
+    @property
+    def practice(self):
+        """How many minutes its exercises take, by fives."""
+        return by_fives(EXERCISE * len(self.exercises))
+
+
+def time_of_text(text):
+    """The seconds that a cell of text takes; what is folded takes none."""
+
+    def shown(box):
+        head = box[0].partition("\n\n")[0]
+        return "" if box[2] == "dropdown" or ":class: dropdown" in head else box[0]
+
+    text, formulas = FORMULAS.subn("", DIRECTIVE.sub(shown, text))
+    text = NO_TEXT.sub("", re.sub(r"\$[^$]+\$", " x ", text))
+    return WORD * len(re.findall(r"\w\S*", text)) + FORMULA * formulas
+
+
+def time_of_code(cell, widgets, is_first):
+    """The seconds that a cell of code takes with what it shows; what is folded takes none."""
+    called = set(re.findall(r"\b([A-Z]\w+)\(", cell.source)) & widgets
+    if "Predict" in called:
+        return PREDICTION
+    seconds = FIGURE * ("figure" in cell.metadata.get("mystnb", {}))
+    seconds += WIDGET * bool(called and any("data" in output for output in cell.outputs))
+    if not (is_first or "hide-input" in cell.metadata.get("tags", [])):
+        seconds += LINE * sum(bool(line.strip()) for line in cell.source.splitlines())
+    return seconds
+
+
+def by_fives(seconds):
+    """Minutes that nobody takes for exact."""
+    return max(5, 5 * round(seconds / 300))
+
+
+def read(root=ROOT):
+    """The chapters of the book at `root`, in the order of its `_toc.yml`."""
+    toc, part, found = (root / "_toc.yml").read_text(encoding="utf-8"), "", []
+    for key, value in re.findall(r"^ *- (caption|file): (.+?) *$", toc, re.MULTILINE):
+        if key == "caption":
+            part = value.strip("\"'")
+        elif value.startswith("chapters/"):
+            found.append(Chapter(Path(root), f"{value}.ipynb", part, len(found) + 1))
+    return found
+
+
+# --- what is made of the chapters when the book is built, as MyST ---------------------------------
+
+
+def by_parts(chapters, write):
+    """What `write` makes of the chapters of each part, under its name if there are several."""
+    parts = dict.fromkeys(chapter.part for chapter in chapters)
+    blocks = []
+    for part in parts:
+        blocks += [f"**{part}**"] if len(parts) > 1 else []
+        blocks.append(write([chapter for chapter in chapters if chapter.part == part]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def table(chapters):
+    """The start page's table."""
+
+    def rows(chapters):
+        lines = [f"| []({c.file}) | {c.minutes} | {c.practice} |" for c in chapters]
+        return "\n".join(["| chapter | minutes | practice |", "|---|---|---|", *lines])
+
+    return by_parts(chapters, rows)
+
+
+def term_plan(chapters):
+    """The teaching page's table."""
+    lines = []
+    for c in chapters:
+        exercise = c.link_to(c.stored("exercise", next(iter(c.exercises), None)))
+        lines.append(
+            f"| {c.stored('week')} | [{c.number}]({c.file}) | {exercise} | {c.stored('click')} "
+            f"| {c.minutes} + {c.practice} |"
+        )
+    head = ["| week | chapter | exercise | what must click | minutes |", "|---|---|---|---|---|"]
+    return "\n".join([":::{table}", ":widths: 12 16 24 32 16", "", *head, *lines, ":::", ""])
+
+
+def exercises(chapters):
+    """The list of the solutions: every exercise by its chapter."""
+    blocks = []
+    for chapter in chapters:
+        links = "\n".join(f"- {chapter.link_to(exercise)}" for exercise in chapter.exercises)
+        blocks.append(f"**Chapter {chapter.number}**\n\n{links}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def progress(chapters):
+    """The widget that counts what a reader has answered right, chapter by chapter."""
+    counted = {chapter.heading: chapter.questions for chapter in chapters}
+    return f":::{{widget}} Progress\n{json.dumps({'chapters': counted})}\n:::\n"
+
+
+# --- what is stored, made again -------------------------------------------------------------------
+
+
+def readme(text, chapters):
+    """README with the list of the chapters between its two marks."""
+
+    def rows(chapters):
+        return "\n".join(f"{c.number}. [{c.title}]({c.file})" for c in chapters)
+
+    if not LIST.search(text):
+        raise ChapterError("README.md needs <!-- chapters --> and <!-- end of chapters -->")
+    return LIST.sub(lambda _: f"\n{by_parts(chapters, rows)}\n", text)
+
+
+def complete(chapter, following):
+    """The text of a chapter's notebook, with its number, its time and the way to the next."""
+    notebook = deepcopy(chapter.notebook)
+    first, last = notebook.cells[0], notebook.cells[-1]
+    if not TIME.search(first.source):
+        raise ChapterError(f"{chapter.file}: the first cell needs **Time:** in its box")
+    if last.cell_type != "markdown":
+        raise ChapterError(f"{chapter.file}: the last cell needs to be text")
+    first.source = TITLE.sub(lambda _: f"# {chapter.heading}", first.source, count=1)
+    time = f"about {chapter.minutes} minutes, and {chapter.practice} for the exercises."
+    first.source = TIME.sub(time, first.source)
+    last.source = NEXT.sub("", last.source).rstrip()
+    if following:
+        name = Path(following.file).name
+        last.source += f"\n\nNext: []({name}), {following.stored('lead')}."
+    return nbformat.writes(notebook) + "\n"
+
+
+def stale(root=ROOT):
+    """The files that do not say what the chapters say: {path: the text that they should have}."""
+    chapters = read(root)
+    path = Path(root, "README.md")
+    wanted = {path: readme(path.read_text(encoding="utf-8"), chapters)}
+    for chapter, following in zip(chapters, [*chapters[1:], None], strict=True):
+        wanted[chapter.path] = complete(chapter, following)
+    return {p: text for p, text in wanted.items() if p.read_text(encoding="utf-8") != text}
+
+
+def main():
+    """Write what has changed."""
+    try:
+        for path, text in stale().items():
+            path.write_text(text, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)}: made again from the chapters", flush=True)
+    except (ChapterError, OSError) as error:
+        return f"Stopped: {error}"
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""What counts as input: floats, sizes, dtypes, masks, scales, tokens, weights.
+
+Public functions read what they are given here, once, at their door. Each reader returns what the
+mathematics can trust, or says what was needed and what came. The arrays that come back may be the
+caller's own, so they must not be written to.
+"""
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+
+FLOATS = (np.float16, np.float32, np.float64)
+
+
+def quiet_nan(function):
+    """Let a function pass NaN and infinity on without a warning.
+
+    Both are valid input: what stands behind a mask or in padding may be anything. And exp
+    underflows to 0 by design.
+    """
+    return np.errstate(all="ignore")(function)
+
+
+def read_array(array, name):
+    """Return `array` as a NumPy array; a list of rows counts if they have one length."""
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length; got unequal rows") from None
+
+
+def read_floats(array, name):
+    """Return `array` as an array of float16, float32 or float64, and refuse all else."""
+    if not isinstance(array, np.ndarray):
+        array = read_array(array, name)
+    if array.dtype.type not in FLOATS:
+        raise TypeError(
+            f"{name} must hold floats (float16, float32 or float64, so 1.0 and not 1); "
+            f"got {array.dtype}"
+        )
+    return array
+
+
+def read_matrix(matrix, name):
+    """Return a weight as an array of floats (d_in, d_out), and refuse all else."""
+    matrix = read_floats(matrix, name)
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} must be a matrix (d_in, d_out); got shape {matrix.shape}")
+    return matrix
+
+
+def read_vector(vector, name, width=None):
+    """Return `vector` as an array of floats (width,), of any width if None; None stays None."""
+    if vector is None:
+        return None
+    vector = read_floats(vector, name)
+    if width is None and vector.ndim != 1:
+        raise ValueError(f"{name} must be a vector (d,); got shape {vector.shape}")
+    if width is not None and vector.shape != (width,):
+        raise ValueError(f"{name} must have shape ({width},); got {vector.shape}")
+    return vector
+
+
+def read_axis(axis, scores):
+    """Return `axis` if `scores` have it."""
+    if scores.ndim == 0:
+        raise ValueError("scores must have at least one axis; got a single number")
+    whole = isinstance(axis, Integral) and not isinstance(axis, bool)
+    if not whole or not -scores.ndim <= axis < scores.ndim:
+        raise ValueError(
+            f"axis must be a whole number from {-scores.ndim} to {scores.ndim - 1} "
+            f"for scores of shape {scores.shape}; got {axis!r}"
+        )
+    return axis
+
+
+def read_tokens(x, name, width):
+    """Return `x` as an array of floats (..., n, width), and refuse all else."""
+    x = read_floats(x, name)
+    if x.ndim < 2:
+        raise ValueError(f"{name} must be a matrix (..., n, {width}); got shape {x.shape}")
+    if x.shape[-1] != width:
+        raise ValueError(f"{name} must be as wide as the layer, {width}; got shape {x.shape}")
+    return x
+
+
+def read_dtype(dtype):
+    """Return `dtype` as float16, float32 or float64, and refuse all else."""
+    try:
+        dtype = np.dtype(dtype).type
+    except TypeError:
+        pass  # no dtype at all is answered below, in the same words as a wrong one
+    if dtype not in FLOATS:
+        raise TypeError(f"dtype must be float16, float32 or float64; got {dtype!r}")
+    return dtype
+
+
+def read_size(number, name, least=0):
+    """Return `number` if it can be a size: a whole number, `least` or more."""
+    if not isinstance(number, Integral) or isinstance(number, bool):
+        raise TypeError(f"{name} must be a whole number; got {number!r}")
+    if number < least:
+        raise ValueError(f"{name} must be {least} or more; got {number}")
+    return int(number)
+
+
+def read_number(number, name, sign=""):
+    """Return a finite number as a Python float, which never widens float32.
+
+    `sign` says more about it: "above 0" or "0 or more".
+    """
+    if not isinstance(number, Real) or isinstance(number, bool):
+        raise TypeError(f"{name} must be a number; got {type(number).__name__}")
+    fits = {"": True, "above 0": number > 0, "0 or more": number >= 0}[sign]
+    if not (math.isfinite(number) and fits):
+        raise ValueError(f"{name} must be finite{sign and ' and ' + sign}; got {number}")
+    return float(number)
+
+
+def read_scale(scale, d_k):
+    """Return `scale` as a Python float, 1 / sqrt(d_k) if None."""
+    return 1 / math.sqrt(d_k) if scale is None else read_number(scale, "scale")
+
+
+def read_function(function, name):
+    """Return `function` if it can be called."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function; got {type(function).__name__}")
+    return function
+
+
+def read_inputs(queries, keys, values):
+    """Return queries, keys and values as arrays whose shapes fit together.
+
+    The queries come with all the leading axes of the result, also those of the values.
+    """
+    queries = read_floats(queries, "queries")
+    keys = read_floats(keys, "keys")
+    values = read_floats(values, "values")
+    for array, name, shape in (
+        (queries, "queries", "(..., n_q, d_k)"),
+        (keys, "keys", "(..., n_k, d_k)"),
+        (values, "values", "(..., n_k, d_v)"),
+    ):
+        if array.ndim < 2:
+            raise ValueError(f"{name} must be a matrix {shape}; got shape {array.shape}")
+    if queries.shape[-1] != keys.shape[-1]:
+        raise ValueError(f"queries and keys must share d_k; got {queries.shape} and {keys.shape}")
+    if queries.shape[-1] == 0:
+        raise ValueError(
+            f"queries and keys must have d_k of at least 1; got {queries.shape} and {keys.shape}"
+        )
+    if keys.shape[-2] != values.shape[-2]:
+        raise ValueError(f"keys and values must share n_k; got {keys.shape} and {values.shape}")
+    try:
+        leading = np.broadcast_shapes(queries.shape[:-2], keys.shape[:-2], values.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            "the leading axes of queries, keys and values must broadcast; "
+            f"got {queries.shape}, {keys.shape} and {values.shape}"
+        ) from None
+    return np.broadcast_to(queries, leading + queries.shape[-2:]), keys, values
+
+
+def scores_shape(x, memory):
+    """Return (..., n_q, n_k): the shape of the scores of one head."""
+    leading = x.shape[:-2]
+    if memory.shape[:-2] != leading:
+        try:
+            leading = np.broadcast_shapes(leading, memory.shape[:-2])
+        except ValueError:
+            raise ValueError(
+                f"the leading axes of x and memory must broadcast; got {x.shape} and {memory.shape}"
+            ) from None
+    return (*leading, x.shape[-2], memory.shape[-2])
+
+
+def read_mask(mask, shape, name="mask"):
+    """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k).
+
+    None stays None: nothing is blocked.
+    """
+    if mask is None:
+        return None
+    mask = read_array(mask, name)
+    if mask.dtype != bool and mask.dtype.type not in FLOATS:
+        raise TypeError(
+            f"{name} must be bool (True = may attend) or float (added to the scores); "
+            f"got {mask.dtype}"
+        )
+    sizes = zip(mask.shape[::-1], shape[::-1], strict=False)
+    if mask.ndim > len(shape) or [one for one, other in sizes if one not in (1, other)]:
+        raise ValueError(f"{name} must broadcast to (..., n_q, n_k) = {shape}; got {mask.shape}")
+    if mask.dtype != bool:
+        unusable = np.isnan(mask) | np.isposinf(mask)
+        if unusable.any():
+            raise ValueError(
+                f"{name} must hold finite numbers, or -inf to block; got {mask[unusable][0]}"
+            )
+    return mask

@@ -1,0 +1,305 @@
+"""_ext/course.py and _ext/contents.py: adding a chapter touches its notebook and `_toc.yml`."""
+
+import json
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from tests.conftest import ROOT
+from tests.helpers import raises
+from tools.refresh import KERNEL
+
+sys.path.append(str(ROOT / "_ext"))
+import course
+
+TOC = """\
+format: jb-book
+root: index
+parts:
+  - caption: The idea
+    chapters:
+      - file: chapters/01-rows
+  - caption: To look up
+    chapters:
+      - file: solutions
+"""
+README = "# A book\n\n<!-- chapters -->\n<!-- end of chapters -->\n\nThe end.\n"
+
+
+def box(time="later."):
+    return f":::{{admonition}} In this chapter\n\n**You need** a pencil. **Time:** {time}\n:::"
+
+
+def notebook(title, *, exercises=("Sum a row",), cells=(), word="row", **stored):
+    """Return a small chapter."""
+    tasks = "\n\n".join(f"### {name}\n\nDo it." for name in exercises)
+    stored = {"week": 1, "click": "Rows sum to 1.", "lead": "where it goes on"} | stored
+    return new_notebook(
+        metadata={
+            "attention_by_hand": stored,
+            "kernelspec": KERNEL,
+            "language_info": {"name": "python", "pygments_lexer": "ipython3"},
+        },
+        cells=[
+            new_markdown_cell(f"# {title}\n\n{box()}"),
+            *cells,
+            new_code_cell(f'Predict("How much?", 1, key="{word}-guess")'),
+            new_markdown_cell(f"## Exercises\n\n{tasks}\n\n## Sources\n\nNone."),
+        ],
+    )
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Return the root of a book with one chapter."""
+    for name, text in {
+        "_toc.yml": TOC,
+        "README.md": README,
+        "index.md": "# A book\n\n:::{chapters} table\n:::\n\n:::{chapters} progress\n:::\n\n"
+        ":::{chapters} plan\n:::\n",
+        "solutions.md": "# Solutions\n\n:::{chapters} exercises\n:::\n",
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "chapters").mkdir()
+    nbformat.write(notebook("Rows"), tmp_path / "chapters" / "01-rows.ipynb")
+    return tmp_path
+
+
+def add_chapter(book):
+    """Add a chapter as an author does: its notebook, and a line in `_toc.yml`."""
+    code = [new_markdown_cell("## The code\n\n### Sum it\n\nAs an exercise, too.")]
+    tasks = ("Sum it", "Turn it")
+    second = notebook("Columns", exercises=tasks, cells=code, word="column", week=2)
+    nbformat.write(second, book / "chapters" / "02-columns.ipynb")
+    line = "      - file: chapters/01-rows\n"
+    toc = TOC.replace(line, line + line.replace("01-rows", "02-columns"))
+    (book / "_toc.yml").write_text(toc, encoding="utf-8")
+
+
+def refresh(book):
+    """Write what is stored, as `make refresh` does, and return which files changed."""
+    stale = course.stale(book)
+    for path, text in stale.items():
+        path.write_text(text, encoding="utf-8")
+    return sorted(path.name for path in stale)
+
+
+class FakeWidget(Directive):
+    """What stands for `{widget}`: its name and its traits."""
+
+    required_arguments, has_content = 1, True
+
+    def run(self):
+        """Show the argument and the content."""
+        return [nodes.literal_block(text=f"{self.arguments[0]} {self.content[0]}")]
+
+
+def build(book):
+    """Build the book with what makes its pages here and nothing else, and return them as text."""
+    extensions = ["myst_nb", "sphinx_external_toc", "contents"]
+    settings = {
+        "extensions": extensions,
+        "nb_execution_mode": "off",
+        "myst_enable_extensions": ["colon_fence"],
+        "myst_heading_anchors": 3,
+        "exclude_patterns": ["README.md", "_build"],
+        "html_theme": "basic",
+    }
+    out = book / "_build" / "html"
+    with patch_docutils(), docutils_namespace():
+        app = Sphinx(
+            book,
+            None,
+            out,
+            out.parent / "doctrees",
+            "html",
+            settings,
+            None,
+            None,
+            warningiserror=True,
+        )
+        app.add_directive("widget", FakeWidget)
+        app.build()
+    return {path.stem: path.read_text(encoding="utf-8") for path in out.rglob("*.html")}
+
+
+def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
+    refresh(book)
+    before = build(book)
+    assert "Columns" not in "".join(before.values())
+    add_chapter(book)
+    assert refresh(book) == ["01-rows.ipynb", "02-columns.ipynb", "README.md"]
+    after = build(book)
+
+    assert "2. [Columns](chapters/02-columns.ipynb)" in (book / "README.md").read_text("utf-8")
+    first, second = (nbformat.read(chapter.path, 4) for chapter in course.read(book))
+    assert first.cells[-1].source.endswith("Next: [](02-columns.ipynb), where it goes on.")
+    assert second.cells[0].source.startswith("# 2. Columns\n")
+    assert "**Time:** about 5 minutes, and 15 for the exercises." in second.cells[0].source
+    assert 'rel="next" title="2. Columns"' in after["01-rows"]  # the contents
+
+    page = BeautifulSoup(after["index"], "html.parser")
+    table, plan = ([row.get_text(" ", strip=True) for row in t("tr")] for t in page("table"))
+    assert table[1:] == ["1. Rows 5 5", "2. Columns 5 15"]
+    assert plan[1:] == ["1 1 Sum a row Rows sum to 1. 5 + 5", "2 2 Sum it Rows sum to 1. 5 + 15"]
+    name, traits = page.pre.get_text().split(" ", 1)
+    counted = {"1. Rows": {"row-guess": 1}, "2. Columns": {"column-guess": 1}}
+    assert (name, json.loads(traits)) == ("Progress", {"chapters": counted})
+    links = BeautifulSoup(after["solutions"], "html.parser").select("#solutions li a")
+    assert [link.get_text() for link in links] == ["Sum a row", "Sum it", "Turn it"]
+    for link in links:
+        target, _, anchor = link["href"].partition("#")
+        exercise = BeautifulSoup(after[Path(target).stem], "html.parser").find(id=anchor)
+        assert exercise.h3.get_text().startswith(link.get_text())
+        assert exercise.find_parent("section").h2.get_text().startswith("Exercises")
+
+
+def test_the_stored_parts_of_this_book_are_those_of_its_chapters():
+    assert [str(path) for path in course.stale(ROOT)] == [], "run `make refresh`"
+
+
+def test_the_contents_name_every_chapter_in_the_order_of_the_files():
+    listed = [chapter.file for chapter in course.read(ROOT)]
+    assert listed == [
+        f"chapters/{path.name}" for path in sorted((ROOT / "chapters").glob("*.ipynb"))
+    ]
+
+
+def test_parts_have_their_names_where_there_are_several(book):
+    add_chapter(book)
+    toc = (book / "_toc.yml").read_text("utf-8")
+    new_part = '  - caption: "The layer"\n    chapters:\n      - file: chapters/02'
+    (book / "_toc.yml").write_text(toc.replace("      - file: chapters/02", new_part), "utf-8")
+    refresh(book)
+    readme = (book / "README.md").read_text("utf-8")
+    assert "**The idea**\n\n1. [Rows](chapters/01-rows.ipynb)\n\n**The layer**\n\n2. [Col" in readme
+    assert course.table(course.read(book)).count("| chapter |") == 2
+    assert readme.endswith("<!-- end of chapters -->\n\nThe end.\n")
+
+
+def test_what_is_stored_is_stable_and_a_chapter_that_goes_is_forgotten(book):
+    add_chapter(book)
+    refresh(book)
+    assert refresh(book) == []
+    (book / "_toc.yml").write_text(TOC, encoding="utf-8")
+    assert refresh(book) == ["01-rows.ipynb", "README.md"]
+    assert "Next:" not in (book / "chapters" / "01-rows.ipynb").read_text("utf-8")
+
+
+def test_predictions_and_the_questions_of_the_quiz_are_counted(book):
+    quizzes = book / "attnlib" / "widgets" / "quizzes"
+    quizzes.mkdir(parents=True)
+    (quizzes / "1.toml").write_text("[[questions]]\n" * 3, encoding="utf-8")
+    cells = [new_code_cell("Quiz.for_chapter(1)")]
+    nbformat.write(notebook("Rows", cells=cells), book / "chapters" / "01-rows.ipynb")
+    (chapter,) = course.read(book)
+    assert chapter.questions == {"row-guess": 1, "chapter-1-quiz": 3}
+
+
+# --- minutes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("one " * 200, 60),
+        ("one $a + b$ {term}`two` [three](four/five.md)", 4 * 0.3),
+        ("$$\na = b\n$$ (eq-a)\n\none", 15 + 0.3),
+        ("| a | b |\n|---|---|\n| c | d |", 4 * 0.3),
+        (":::{admonition} Answer\n:class: dropdown\n\none two\n:::\n\nthree", 0.3),
+        ("::::{dropdown} Answer\n:::{note}\none\n:::\n::::\n\nthree", 0.3),
+        (":::{admonition} Seen\n:class: takeaway\n\none two\n:::", 0.3 * 2),
+    ],
+)
+def test_text_takes_its_time_and_what_is_folded_takes_none(text, seconds):
+    assert course.time_of_text(text) == pytest.approx(seconds)
+
+
+SHOWN = [new_output("display_data", {"text/plain": "a picture"})]
+
+
+@pytest.mark.parametrize(
+    ("cell", "seconds"),
+    [
+        (new_code_cell("a = 1\n\nb = 2"), 2 * 3),
+        (new_code_cell("a = 1", metadata={"tags": ["hide-input"]}), 0),
+        (new_code_cell("plot()", metadata={"mystnb": {"figure": {}}}), 3 + 20),
+        (new_code_cell("Explorer()", outputs=SHOWN), 3 + 120),
+        (new_code_cell("Explorer().weights"), 3),  # only its numbers
+        (new_code_cell("Other()", outputs=SHOWN), 3),
+        (new_code_cell("Predict(\n'How much?',\n1)", outputs=SHOWN), 180),
+    ],
+)
+def test_code_takes_its_time_and_so_does_what_it_shows(cell, seconds):
+    assert course.time_of_code(cell, {"Explorer", "Predict"}, is_first=False) == seconds
+
+
+def test_exercises_have_their_own_minutes(book):
+    long = notebook("Rows", exercises=["word " * 400, "Two"])
+    nbformat.write(long, book / "chapters" / "01-rows.ipynb")
+    (chapter,) = course.read(book)
+    assert (chapter.minutes, chapter.practice) == (5, 15)
+
+
+# --- what a chapter may lack ---------------------------------------------------------------------
+
+
+def without_exercises(spoilt):
+    spoilt.cells[-1].source = "## Sources"
+
+
+def with_a_quiz(spoilt):
+    spoilt.cells[1].source = "Quiz.for_chapter(7)"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda n: n.cells.pop(0), "the first cell needs a title, # 1. ..."),
+        (lambda n: n.metadata.clear(), "the metadata attention_by_hand need 'week'"),
+        (without_exercises, "the metadata attention_by_hand need 'exercise'"),
+        (lambda n: n.metadata.attention_by_hand.update(exercise="No"), "it has no exercise 'No'"),
+        (with_a_quiz, "its quiz needs attnlib/widgets/quizzes/7.toml"),
+        (lambda n: n.cells[0].update(source="# Rows"), "the first cell needs **Time:** in its box"),
+        (lambda n: n.cells.pop(), "the last cell needs to be text"),
+    ],
+)
+def test_what_a_chapter_lacks_is_named_in_one_line(book, change, message):
+    spoilt = notebook("Rows")
+    change(spoilt)
+    nbformat.write(spoilt, book / "chapters" / "01-rows.ipynb")
+    with raises(course.ChapterError, f"chapters/01-rows.ipynb: {message}"):
+        course.stale(book), course.term_plan(course.read(book))
+
+
+def test_a_build_ends_with_that_line(book):
+    spoilt = notebook("Rows")
+    del spoilt.metadata["attention_by_hand"]
+    nbformat.write(spoilt, book / "chapters" / "01-rows.ipynb")
+    with raises(
+        ExtensionError, "chapters/01-rows.ipynb: the metadata attention_by_hand need 'week'"
+    ):
+        build(book)
+
+
+def test_a_readme_without_its_marks_is_named(book):
+    (book / "README.md").write_text("# A book\n", encoding="utf-8")
+    with raises(
+        course.ChapterError, "README.md needs <!-- chapters --> and <!-- end of chapters -->"
+    ):
+        course.stale(book)
+
+
+def test_a_directive_that_asks_for_something_else_is_named(book):
+    (book / "index.md").write_text("# A book\n\n:::{chapters} all\n:::\n", encoding="utf-8")
+    with pytest.raises(Exception, match="needed one of table, progress, plan, exercises; got all"):
+        build(book)
