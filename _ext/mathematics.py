@@ -23,9 +23,9 @@ import os
 import re
 from pathlib import Path
 
-import dukpy
 from colours import themed
 from docutils import nodes
+from engine import Engine
 from math_fonts import MATHJAX, write_assets
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
@@ -78,12 +78,8 @@ class MathJax:
 
     @functools.cached_property
     def _engine(self):
-        engine = dukpy.JSInterpreter()
-        engine.evaljs(BOOT + ";0")
-        for part in PARTS:
-            engine.evaljs((MATHJAX / f"{part}.js").read_text(encoding="utf-8") + ";0")
-        engine.evaljs("MathJax.startup.defaultReady(); 0")
-        return engine
+        parts = ((MATHJAX / f"{part}.js").read_text(encoding="utf-8") for part in PARTS)
+        return Engine(BOOT, *parts, "MathJax.startup.defaultReady()")
 
     def typeset(self, tex, display):
         """The HTML of the formula `tex`, drawn for the eye and with MathML for the ear.
@@ -93,7 +89,7 @@ class MathJax:
         TexError
             With MathJax's own message.
         """
-        answer = self._engine.evaljs(TYPESET, tex=tex, display=display)
+        answer = self._engine(TYPESET, tex=tex, display=display)
         if "error" in answer:
             raise TexError(html.unescape(answer["error"]))
         drawn = answer["drawn"].replace("<mjx-math", '<mjx-math aria-hidden="true"', 1)
@@ -105,7 +101,7 @@ class MathJax:
 
     def stylesheet(self):
         """All of MathJax's CSS, for every glyph that it knows."""
-        return self._engine.evaljs("MathJax.startup.adaptor.textContent(MathJax.chtmlStylesheet())")
+        return self._engine("MathJax.startup.adaptor.textContent(MathJax.chtmlStylesheet())")
 
 
 class FormulaCache:
