@@ -65,7 +65,7 @@ def notebook(lab, browser):
     assert ":::" not in box.inner_text()
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
-    page.locator(".abh-hand fieldset:enabled").first.wait_for(timeout=60_000)
+    page.locator(".abh-hand-calculator fieldset:enabled").first.wait_for(timeout=60_000)
     page.get_by_text("| Idle").wait_for(timeout=60_000)
     client = BlockingKernelClient()
     client.load_connection_file(str(next(runtime.glob("kernel-*.json"))))
@@ -98,7 +98,7 @@ def test_arrow_keys_move_the_slider_and_the_trait(notebook):
     for _ in range(3):
         slider.press("ArrowRight")
     eventually(lambda: ask(client, "calculator.step"), 3)
-    assert page.locator(".abh-hand [data-part=step_value]").first.inner_text() == "4"
+    assert page.locator(".abh-hand-calculator [data-part=step_value]").first.inner_text() == "4"
 
 
 def test_a_typed_entry_reaches_the_numpy_arrays(notebook):
@@ -113,5 +113,5 @@ def test_a_typed_entry_reaches_the_numpy_arrays(notebook):
 def test_a_trait_set_in_python_moves_the_page(notebook):
     page, client = notebook
     client.execute_interactive("calculator.step = 75", timeout=20, output_hook=lambda _: None)
-    shown = page.locator(".abh-hand [data-part=step_value]").first
+    shown = page.locator(".abh-hand-calculator [data-part=step_value]").first
     eventually(shown.inner_text, "76")

@@ -47,7 +47,7 @@ def test_every_widget_of_every_chapter_is_met_and_used_on_the_way(browser, site)
         slots = page.locator(".widget-slot")
         for at in range(slots.count()):
             slot = slots.nth(at)
-            module = slot.get_attribute("data-module")
+            module = slot.get_attribute("data-widget")
             slot.scroll_into_view_if_needed()
             slot.locator("fieldset:enabled").first.wait_for(state="attached")
             used.setdefault(module, []).append(use(page, slot))

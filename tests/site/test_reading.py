@@ -74,7 +74,7 @@ def test_without_storage_theme_search_and_predictions_go_on(browser, site, troub
         page.get_by_role("button", name="Toggle Light / Dark").locator("visible=true").click()
         seen.append(page.evaluate("document.body.dataset.theme"))
     assert seen == ["dark", "light", "auto"]
-    prediction = page.locator(".widget-slot[data-module=Predict]").first
+    prediction = page.locator(".widget-slot[data-widget=Predict]").first
     prediction.locator("input").first.fill("1")
     prediction.get_by_role("button", name="Check").click()
     prediction.locator("[data-part=verdict]", has_text="Not yet").wait_for()

@@ -165,7 +165,7 @@ def test_figures_have_no_colour_of_their_own(name):
 
 @every_page
 def test_code_of_widgets_is_small(name):
-    widgets = {slot["data-module"] for slot in soup(name).select(".widget-slot")}
+    widgets = {slot["data-widget"] for slot in soup(name).select(".widget-slot")}
     scripts = [
         SITE / target(name, script["src"])[0] for script in soup(name).select("script[src*=widget]")
     ]
@@ -194,12 +194,12 @@ def test_page_is_whole_without_javascript(bare, name):
     assert bare.evaluate(OVERHANG) <= 0
     formulas = bare.locator("mjx-container")
     assert formulas.count() == bare.locator("mjx-container mjx-assistive-mml math").count()
-    for found in (formulas, bare.locator("figure svg"), bare.locator(".widget-picture > .abh")):
+    for found in (formulas, bare.locator("figure svg"), bare.locator(".widget-slot > .abh")):
         boxes = found.evaluate_all(
             "all => all.map(one => one.getBoundingClientRect()).map(box => [box.width, box.height])"
         )
         assert all(min(box) > 1 for box in boxes), boxes
-    assert bare.locator(".widget-picture").count() == len(soup(name).select(".widget-slot"))
+    assert bare.locator(".widget-slot > .abh").count() == len(soup(name).select(".widget-slot"))
 
 
 HIDDEN = {"remove-cell", "remove-input", "remove-output"}

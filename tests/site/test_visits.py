@@ -279,6 +279,6 @@ def test_pictures_stay_when_modules_fail(browser, site, name):
     awake(page)
     page.evaluate(OPEN_ALL)
     for slot in page.locator(".widget-slot").all():
-        assert slot.locator(".widget-picture > .abh").is_visible()
+        assert slot.locator(".abh").is_visible()
         assert "could not start" in slot.get_by_role("alert").text_content()
     page.close()
