@@ -1,6 +1,7 @@
 """The instruments of the course: ipywidgets that also live in a page without a kernel."""
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
+from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.mask_painter import MaskPainter
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
@@ -9,6 +10,7 @@ from attnlib.widgets.scaling_explorer import ScalingExplorer
 
 __all__ = [
     "AttentionExplorer",
+    "CostCalculator",
     "MaskPainter",
     "Predict",
     "Progress",

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from attnlib.widgets import (
     AttentionExplorer,
+    CostCalculator,
     MaskPainter,
     Predict,
     Progress,
@@ -14,6 +15,7 @@ from attnlib.widgets import (
 )
 from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.core import DIVISORS
+from attnlib.widgets.cost_calculator import KINDS
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
 GIBBERISH = re.compile(r"NaN|Infinity|undefined|\[object")
@@ -69,6 +71,22 @@ def quizzes(draw):
 
 
 @st.composite
+def costs(draw):
+    heads, group = draw(st.integers(1, 24)), draw(st.integers(1, 8))
+    return CostCalculator(
+        n=draw(st.integers(1, 2**20)),
+        n_heads=heads * group,
+        group=group,
+        d_model=heads * group * draw(st.integers(1, 128)),
+        n_layers=draw(st.integers(1, 100)),
+        bytes=draw(st.sampled_from([8, 4, 2, 1])),
+        kind=draw(st.sampled_from(KINDS)),
+        width=draw(st.integers(0, 2**20)),
+        memory=draw(st.floats(1e-3, 1e6)),
+    )
+
+
+@st.composite
 def painters(draw):
     n = draw(st.integers(2, 8))
     row = st.lists(st.booleans(), min_size=n, max_size=n)
@@ -97,6 +115,7 @@ SAMPLES = {
         st.lists(sentences, min_size=1, max_size=5, unique=True),
     ),
     Quiz: quizzes(),
+    CostCalculator: costs(),
     MaskPainter: painters(),
     ScalingExplorer: st.builds(
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))
