@@ -2,6 +2,7 @@
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.cost_calculator import CostCalculator
+from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.mask_painter import MaskPainter
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
@@ -11,6 +12,7 @@ from attnlib.widgets.scaling_explorer import ScalingExplorer
 __all__ = [
     "AttentionExplorer",
     "CostCalculator",
+    "HandCalculator",
     "MaskPainter",
     "Predict",
     "Progress",

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from attnlib.widgets import (
     AttentionExplorer,
     CostCalculator,
+    HandCalculator,
     MaskPainter,
     Predict,
     Progress,
@@ -87,6 +88,25 @@ def costs(draw):
 
 
 @st.composite
+def hands(draw):
+    n, d_model, d_k, d_v = (draw(st.integers(1, 4)) for _ in range(4))
+    entries = st.floats(-3, 3).map(lambda x: round(x, 2) + 0.0)
+
+    def matrix(rows, columns):
+        row = st.lists(entries, min_size=columns, max_size=columns)
+        return draw(st.lists(row, min_size=rows, max_size=rows))
+
+    made = HandCalculator(
+        X=matrix(n, d_model),
+        W_Q=matrix(d_model, d_k),
+        W_K=matrix(d_model, d_k),
+        W_V=matrix(d_model, d_v),
+    )
+    made.step = draw(st.integers(0, made.n_steps - 1))
+    return made
+
+
+@st.composite
 def painters(draw):
     n = draw(st.integers(2, 8))
     row = st.lists(st.booleans(), min_size=n, max_size=n)
@@ -116,6 +136,7 @@ SAMPLES = {
     ),
     Quiz: quizzes(),
     CostCalculator: costs(),
+    HandCalculator: hands(),
     MaskPainter: painters(),
     ScalingExplorer: st.builds(
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))
