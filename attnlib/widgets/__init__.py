@@ -4,6 +4,7 @@ from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.mask_painter import MaskPainter
+from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
@@ -14,6 +15,7 @@ __all__ = [
     "CostCalculator",
     "HandCalculator",
     "MaskPainter",
+    "PositionsExplorer",
     "Predict",
     "Progress",
     "Quiz",

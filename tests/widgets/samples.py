@@ -9,10 +9,12 @@ from attnlib.widgets import (
     CostCalculator,
     HandCalculator,
     MaskPainter,
+    PositionsExplorer,
     Predict,
     Progress,
     Quiz,
     ScalingExplorer,
+    positions_explorer,
 )
 from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.core import DIVISORS
@@ -138,6 +140,14 @@ SAMPLES = {
     CostCalculator: costs(),
     HandCalculator: hands(),
     MaskPainter: painters(),
+    PositionsExplorer: st.builds(
+        PositionsExplorer,
+        kind=st.sampled_from(positions_explorer.KINDS),
+        position=st.integers(0, 63),
+        d_model=st.integers(1, 64).map(lambda pairs: 2 * pairs),
+        base=st.floats(2, 1e6),
+        head=st.integers(0, 7),
+    ),
     ScalingExplorer: st.builds(
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))
     ),
