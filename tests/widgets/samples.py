@@ -8,6 +8,7 @@ from attnlib.widgets import (
     AttentionExplorer,
     CostCalculator,
     HandCalculator,
+    LayerExplorer,
     MaskPainter,
     PositionsExplorer,
     Predict,
@@ -19,6 +20,7 @@ from attnlib.widgets import (
 from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.core import DIVISORS
 from attnlib.widgets.cost_calculator import KINDS
+from attnlib.widgets.layer_explorer import NORMS
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
 GIBBERISH = re.compile(r"NaN|Infinity|undefined|\[object")
@@ -140,6 +142,14 @@ SAMPLES = {
     CostCalculator: costs(),
     HandCalculator: hands(),
     MaskPainter: painters(),
+    LayerExplorer: st.builds(
+        LayerExplorer,
+        residual=st.booleans(),
+        norm=st.sampled_from(NORMS),
+        feed_forward=st.booleans(),
+        depth=st.integers(1, 24),
+        seed=st.integers(0, 999),
+    ),
     PositionsExplorer: st.builds(
         PositionsExplorer,
         kind=st.sampled_from(positions_explorer.KINDS),

@@ -15,6 +15,7 @@ from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
+pytestmark = pytest.mark.filterwarnings("error")
 explorers = SAMPLES[PositionsExplorer]
 some = settings(steady, max_examples=15)  # 64 x 64 x d_model products each
 
