@@ -1,7 +1,11 @@
 """The instruments of the course: ipywidgets that also live in a page without a kernel."""
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
+from attnlib.widgets.cost_calculator import CostCalculator
+from attnlib.widgets.hand_calculator import HandCalculator
+from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.mask_painter import MaskPainter
+from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
@@ -9,7 +13,11 @@ from attnlib.widgets.scaling_explorer import ScalingExplorer
 
 __all__ = [
     "AttentionExplorer",
+    "CostCalculator",
+    "HandCalculator",
+    "LayerExplorer",
     "MaskPainter",
+    "PositionsExplorer",
     "Predict",
     "Progress",
     "Quiz",

@@ -1,14 +1,31 @@
 /**
- * CostCalculator: the still picture's own drawing, whose marks follow the sizes.
+ * CostCalculator: bytes against tokens, the work of a layer, and the longest text that fits.
  */
-import { copy, mount } from "./core.js";
+import { buttons, element, html, line, select, sheet, table, text } from "./core.js";
 
-const TRAITS = ["n", "d_model", "n_heads", "n_layers", "bytes", "kind", "width", "group", "memory"];
+export const defaults = {
+  n: 4096, d_model: 512, n_heads: 8, n_layers: 6, bytes: 4, kind: "full", width: 256, group: 4, memory: 24,
+};
+export const layout = "abh-instrument";
+
+const KINDS = {
+  full: "full attention", blockwise: "in blocks of 128 queries", window: "sliding window",
+  grouped: "grouped queries", linear: "linear attention",
+};
+const BYTES = [[8, "8, float64"], [4, "4, float32"], [2, "2, float16"], [1, "1, int8"]];
+/** d_model, heads and layers. */
+const MODELS = {
+  "512 8 6": "Transformer, base", "768 12 12": "BERT base, GPT-2 small", "4096 32 32": "Llama 2 7B",
+  "12288 96 96": "GPT-3", "": "your own",
+};
 const BLOCK = 128;
 const STOPS = Array.from({ length: 27 }, (_, half) => Math.round(2 ** (7 + half / 2)));
 
-/** The drawing, in units of a 360 x 330 sheet. The still picture in Python uses the same ones. */
-const SHEET = { width: 360, left: 52, top: 30, wide: 296, tall: 200, fewest: 7, most: 20, least: 5, largest: 14 };
+/** The drawing, in units of a 360 x 330 sheet; powers of 2 of tokens, of 10 of bytes. */
+const SHEET = {
+  width: 360, height: 330, left: 52, top: 30, wide: 296, tall: 200, bar: 278, thick: 22,
+  fewest: 7, most: 20, least: 5, largest: 14,
+};
 
 /** [smallest, largest, what it is called] of each size that is typed. */
 const RANGES = {
@@ -16,21 +33,18 @@ const RANGES = {
   width: [0, 2 ** 20, "The width of the window"], group: [1, 1024, "Heads that share"],
 };
 
-/** How many pairs of a query and a key meet, in each head. */
-export function pairs(kind, n, width) {
-  return kind === "window" && width < n ? n * (2 * width + 1) - width * (width + 1) : n * n;
-}
-
 /** FLOPs of one layer by part, and bytes: the weights of one layer, the cache of all. */
-export function costs({ kind, n, d_model, n_heads, n_layers, bytes, width, group }) {
-  const d_k = Math.floor(d_model / n_heads);
+export function compute({ kind, n, d_model, n_heads, n_layers, bytes, width, group }) {
+  const d_k = d_model / n_heads;
   const shared = kind === "grouped" ? group : 1;
-  const kept = kind === "window" ? Math.min(n, width + 1) : n;
+  const windowed = kind === "window" && width < n;
+  const pairs = windowed ? n * (2 * width + 1) - width * (width + 1) : n * n;
+  const kept = windowed ? width + 1 : n;
   const state = n_heads * d_k * d_k;
-  const held = { blockwise: Math.min(BLOCK, n) * n, linear: state }[kind] ?? n_heads * pairs(kind, n, width);
+  const held = { blockwise: Math.min(BLOCK, n) * n, linear: state }[kind] ?? n_heads * pairs;
   return {
     projections: 4 * n * d_model ** 2 + (4 * n * d_model ** 2) / shared,
-    attention: 4 * (kind === "linear" ? n * d_k : pairs(kind, n, width)) * d_model,
+    attention: 4 * (kind === "linear" ? n * d_k : pairs) * d_model,
     feed_forward: 16 * n * d_model ** 2,
     weights: bytes * held,
     cache: n_layers * bytes * (kind === "linear" ? state : (2 * kept * d_model) / shared),
@@ -38,7 +52,9 @@ export function costs({ kind, n, d_model, n_heads, n_layers, bytes, width, group
 }
 
 /** Bytes held at once. */
-export const held = (found) => found.weights + found.cache;
+const held = (found) => found.weights + found.cache;
+
+const fits = (found, { memory }) => held(found) <= memory * 1e9;
 
 const totalOf = (found) => found.projections + found.attention + found.feed_forward;
 
@@ -47,15 +63,18 @@ export function longest(state) {
   let [low, high] = [0, 2 ** 40];
   while (low < high) {
     const middle = Math.floor((low + high + 1) / 2);
-    if (held(costs({ ...state, n: middle })) <= state.memory * 1e9) low = middle;
+    if (fits(compute({ ...state, n: middle }), state)) low = middle;
     else high = middle - 1;
   }
   return low;
 }
 
+/** A whole number with its thousands parted. */
+const commas = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
+
 /** A number in three digits and a prefix: 2.15 GB, or 34.4 T. */
 export function amount(number, unit, whole = false) {
-  if (whole && number < 1e5) return number.toLocaleString("en-US");
+  if (whole && number < 1e5) return commas(number);
   const power = number ? Math.min(Math.max(Math.floor(Math.log10(number) / 3), 0), 6) : 0;
   const scaled = number / 1000 ** power;
   let digits = scaled.toPrecision(3);
@@ -74,26 +93,102 @@ const y = (bytes) => {
   return SHEET.top + SHEET.tall * (1 - Math.min(Math.max(share, 0), 1));
 };
 
-/** The attributes of each moving part of the drawing. */
-export function marks(state, found) {
-  const line = (kind) =>
-    "M" + STOPS.map((n) => `${x(n).toFixed(1)} ${y(held(costs({ ...state, kind, n }))).toFixed(1)}`).join("L");
-  const here = x(state.n).toFixed(1);
-  const bars = {};
-  let left = 0;
-  for (const [part, name] of [["projections", "projections"], ["attention", "attention"], ["feed", "feed_forward"]]) {
-    const wide = (SHEET.width * found[name]) / totalOf(found);
-    bars[part] = { x: left.toFixed(1), width: wide.toFixed(1) };
-    left += wide;
-  }
-  return {
-    full: { d: line("full") },
-    limit: { d: `M${SHEET.left} ${y(state.memory * 1e9).toFixed(1)}h${SHEET.wide}` },
-    held: { d: line(state.kind) },
-    here: { d: `M${here} ${SHEET.top}V${SHEET.top + SHEET.tall}` },
-    dot: { cx: here, cy: y(held(found)).toFixed(1) },
-    ...bars,
+/** Bytes against tokens, and the shares of the FLOPs of a layer. */
+function drawing(s, found) {
+  const { width, height, left, top, wide, tall, bar, thick } = SHEET;
+  const curve = (kind) =>
+    "M" + STOPS.map((n) => `${x(n).toFixed(1)} ${y(held(compute({ ...s, kind, n }))).toFixed(1)}`).join("L");
+  const colours = { projections: "muted", attention: "weight", feed_forward: "ink" };
+  let begin = 0;
+  return sheet(
+    "sheet", width, height,
+    "Bytes held at once against tokens, with the limit, and the shares of the FLOPs of a layer; the table below " +
+      "holds the numbers",
+    text("Bytes held at once, against tokens", 0, 14, "ink"),
+    [[1e6, "1 MB"], [1e9, "1 GB"], [1e12, "1 TB"]].map(([bytes, name]) => [
+      text(name, left - 6, y(bytes) + 4, "muted", { "text-anchor": "end" }),
+      line(`M${left} ${y(bytes).toFixed(1)}h${wide}`, { "stroke-opacity": 0.4 }),
+    ]),
+    [7, 10, 13, 16, 20].map((power) => {
+      const anchor = { "text-anchor": power === SHEET.most ? "end" : "middle" };
+      return text(commas(2 ** power), x(2 ** power), top + tall + 16, "muted", anchor);
+    }),
+    line(`M${left} ${top}V${top + tall}h${wide}`),
+    line(curve("full"), { stroke: "var(--muted)", "stroke-width": 1.3 }),
+    line(`M${left} ${y(s.memory * 1e9).toFixed(1)}h${wide}`, { stroke: "var(--ink)", "stroke-dasharray": "5 3" }),
+    line(curve(s.kind), { stroke: "var(--weight)", "stroke-width": 2.5 }),
+    line(`M${x(s.n).toFixed(1)} ${top}V${top + tall}`, { stroke: "var(--ink)" }),
+    element("circle", { cx: x(s.n), cy: y(held(found)), r: 4.5, fill: "var(--weight)" }),
+    text("FLOPs of one layer", 0, bar - 8, "ink"),
+    Object.entries(colours).map(([part, role]) => {
+      const share = (width * found[part]) / totalOf(found);
+      begin += share;
+      return element("rect", { x: begin - share, y: bar, width: share, height: thick, fill: `var(--${role})` });
+    }),
+    [[0, "projections", "muted"], [112, "scores, blend", "weight"], [238, "feed-forward", "ink"]].map(
+      ([at, name, role]) => text(`■ ${name}`, at, bar + thick + 18, role),
+    ),
+  );
+}
+
+export function picture(s) {
+  const found = compute(s);
+  const away = STOPS.map((stop) => Math.abs(Math.log(stop / s.n)));
+  const slider = {
+    min: 0, max: STOPS.length - 1, value: away.indexOf(Math.min(...away)), "aria-valuetext": `${commas(s.n)} tokens`,
   };
+  const sizes = `${s.d_model} ${s.n_heads} ${s.n_layers}`;
+  const field = (name, label, hidden = false) =>
+    element(
+      "label", { hidden }, html`<span>${label}</span>`,
+      element("input", { type: "text", inputmode: "decimal", name, value: String(s[name]) }),
+    );
+  const number = (part, said) => element("b", { class: "number", "data-part": part }, said);
+  const instead = { blockwise: ", of which one block is held", linear: ": a sum in place of A" }[s.kind];
+  return [
+    html`<div class="controls">
+<label class="main"><span>Tokens <b class="number" data-part="n_value">${commas(s.n)}</b></span>
+${element("input", { type: "range", name: "n", ...slider })}</label>
+<label class="wide"><span>Kind of attention</span>
+${select("kind", KINDS, s.kind)}</label>
+<label class="wide"><span>Model</span>
+${select("model", MODELS, sizes in MODELS ? sizes : "")}</label>
+${field("d_model", "d_model")}${field("n_heads", "Heads")}${field("n_layers", "Layers")}
+<label><span>Bytes a number</span>
+${select("bytes", BYTES, s.bytes)}</label>
+${field("memory", "Memory, GB")}<div class="extra">
+${field("width", "Width of the window", s.kind !== "window")}
+${field("group", "Heads that share", s.kind !== "grouped")}</div>
+</div>`,
+    html`<div class="readout">
+<p><span class="big" data-part="weights">${amount(found.weights, "B")}</span>
+<span>for the weights of one layer${number("instead", instead)}</span></p>
+<p><span class="big" data-part="cache">${amount(found.cache, "B")}</span>
+<span>for the key-value cache of all layers</span></p>
+<p><span class="big" data-part="flops">${amount(totalOf(found), "")}</span>
+<span>FLOPs a layer, of which scores and blend are
+${number("share", `${((100 * found.attention) / totalOf(found)).toFixed(0)} %`)}</span></p>
+<p><span class="big" data-part="longest">${amount(longest(s), "", true)}</span>
+<span>tokens are the most that fit:
+${number("fits", fits(found, s) ? "this text does" : "this text does not")}</span></p>
+${buttons()}</div>`,
+    html`<div class="picture">${drawing(s, found)}</div>`,
+    html`<p class="cell">Thick line: what must be held at once, the weights of one layer and the cache of
+all. Thin line: the same for full attention. Dashed: the memory there is. The model itself takes
+memory too, which is not counted. d_ff is 4 d_model.</p>`,
+    () => html`<div class="visually-hidden" data-part="table">${numbers(s)}</div>`,
+  ];
+}
+
+/** The numbers behind the curve, for those who do not see it. */
+function numbers(s) {
+  const rows = STOPS.filter((_, i) => i % 4 === 0).map((n) => {
+    const found = compute({ ...s, n });
+    const sizes = [amount(found.weights, "B"), amount(found.cache, "B"), amount(totalOf(found), "")];
+    return [commas(n), ...sizes, fits(found, s) ? "yes" : "no"];
+  });
+  const heads = ["tokens", "weights of one layer", "cache", "FLOPs a layer", "fits"];
+  return table(`${KINDS[s.kind]}: memory and work`, heads, rows);
 }
 
 /** What is wrong with a typed size, in words; "" if it can be taken. */
@@ -104,7 +199,7 @@ export function complaint(state, name, text) {
   }
   const [least, most, called] = RANGES[name];
   if (text.trim() === "" || !Number.isInteger(value) || value < least || value > most) {
-    return `${called} must be a whole number from ${least} to ${most.toLocaleString("en-US")}.`;
+    return `${called} must be a whole number from ${least} to ${commas(most)}.`;
   }
   const next = { ...state, [name]: value };
   if (next.d_model % next.n_heads) {
@@ -117,7 +212,7 @@ export function complaint(state, name, text) {
 }
 
 /** Runnable NumPy for what is on the screen: other sizes may be put in. */
-export function numpyCode(state) {
+export function code(state) {
   const { kind, n, d_model, n_heads, n_layers, bytes, width, group } = state;
   const pairsOf =
     kind === "window"
@@ -147,87 +242,29 @@ export function numpyCode(state) {
   ];
 }
 
-function render({ model, el }) {
-  const state = () => Object.fromEntries(TRAITS.map((trait) => [trait, model.get(trait)]));
-  const start = state();
-  const typed = [...Object.keys(RANGES), "memory"];
-
-  function draw(view) {
-    const s = state();
-    const found = costs(s);
-    for (const [name, attributes] of Object.entries(marks(s, found))) {
-      for (const [key, value] of Object.entries(attributes)) {
-        if (view.part(name).getAttribute(key) !== value) view.part(name).setAttribute(key, value);
-      }
-    }
-    const away = STOPS.map((stop) => Math.abs(Math.log(stop / s.n)));
-    view.put("n", { value: away.indexOf(Math.min(...away)), ariaValueText: `${s.n} tokens` });
-    view.put("n_value", { textContent: s.n.toLocaleString("en-US") });
-    view.put("kind", { value: s.kind });
-    view.put("bytes", { value: s.bytes });
-    const sizes = `${s.d_model} ${s.n_heads} ${s.n_layers}`;
-    const known = Array.from(view.part("model").options, (option) => option.value);
-    view.put("model", { value: known.includes(sizes) ? sizes : "" });
-    for (const name of typed) {
-      if (document.activeElement !== view.part(name)) view.put(name, { value: s[name] });
-    }
-    view.put("width_field", { hidden: s.kind !== "window" });
-    view.put("group_field", { hidden: s.kind !== "grouped" });
-    view.put("weights", { textContent: amount(found.weights, "B") });
-    view.put("cache", { textContent: amount(found.cache, "B") });
-    view.put("flops", { textContent: amount(totalOf(found), "") });
-    view.put("longest", { textContent: amount(longest(s), "", true) });
-    const instead = { blockwise: ", of which one block is held", linear: ": a sum in place of A" }[s.kind];
-    view.put("instead", { textContent: instead ?? "" });
-    view.put("share", { textContent: `${((100 * found.attention) / totalOf(found)).toFixed(0)} %` });
-    const fits = held(found) <= s.memory * 1e9;
-    view.put("fits", { textContent: fits ? "this text does" : "this text does not" });
-
-    // Only for the ear: wait until the slider rests.
-    view.later(() => {
-      const table = view.part("table");
-      const [, ...rows] = table.rows;
-      rows.forEach(({ cells }, i) => {
-        const there = costs({ ...s, n: STOPS[4 * i] });
-        cells[1].textContent = amount(there.weights, "B");
-        cells[2].textContent = amount(there.cache, "B");
-        cells[3].textContent = amount(totalOf(there), "");
-        cells[4].textContent = held(there) <= s.memory * 1e9 ? "yes" : "no";
-      });
-      const chosen = view.part("kind").selectedOptions[0].textContent;
-      table.caption.textContent = `${chosen}: memory and work`;
-    });
-  }
-
-  const view = mount(model, el, draw);
-  const on = (name, event, handle) => view.part(name).addEventListener(event, handle);
+export function live(view) {
   const take = (changes) => {
     view.set(changes);
     view.say("");
   };
-  on("n", "input", (event) => take({ n: STOPS[event.target.value] }));
-  on("kind", "change", (event) => take({ kind: event.target.value }));
-  on("bytes", "change", (event) => take({ bytes: Number(event.target.value) }));
-  on("model", "change", (event) => {
-    if (!event.target.value) return view.redraw(); // "your own" is what the sizes say, not a choice
-    const [d_model, n_heads, n_layers] = event.target.value.split(" ").map(Number);
-    const { group } = state();
-    take({ d_model, n_heads, n_layers, group: n_heads % group ? 1 : group });
+  view.on("n", "input", (event) => take({ n: STOPS[event.target.value] }));
+  view.on("kind", "change", (event) => take({ kind: event.target.value }));
+  view.on("bytes", "change", (event) => take({ bytes: Number(event.target.value) }));
+  view.on("model", "change", ({ target }) => {
+    const { d_model, n_heads, n_layers, group } = view.state();
+    if (target.value) {
+      const [width, heads, layers] = target.value.split(" ").map(Number);
+      return take({ d_model: width, n_heads: heads, n_layers: layers, group: heads % group ? 1 : group });
+    }
+    const sizes = `${d_model} ${n_heads} ${n_layers}`;
+    target.value = sizes in MODELS ? sizes : ""; // "your own" is what the sizes say, not a choice
   });
-  for (const name of typed) {
-    on(name, "change", (event) => {
-      const wrong = complaint(state(), name, event.target.value);
-      if (!wrong) return take({ [name]: Number(event.target.value) });
+  for (const name of [...Object.keys(RANGES), "memory"]) {
+    view.on(name, "change", ({ target }) => {
+      const wrong = complaint(view.state(), name, target.value);
+      if (!wrong) view.set({ [name]: Number(target.value) });
       view.say(wrong);
-      event.target.value = model.get(name);
+      target.value = view.state()[name];
     });
   }
-  on("copy", "click", () => copy(view, numpyCode(state())));
-  on("reset", "click", () => {
-    for (const name of typed) view.part(name).value = start[name];
-    take(start);
-  });
-  return view.end;
 }
-
-export default { render };

@@ -1,11 +1,25 @@
 /**
  * HandCalculator: from X to Z in single multiplications, the operands lit.
  */
-import { copy, mount, multiply, numpyArray, plain, softmax, transpose } from "./core.js";
+import { buttons, element, html, multiply, numpyArray, plain, softmax, transpose } from "./core.js";
+
+const ACROSS = [[0, 1], [1, 0], [0, 1], [1, 0]];
+const STRAIGHT = [[1, 0], [0, 1], [1, 0], [0, 1]];
+
+export const defaults = {
+  X: [[1, 0, 1, 0], [0, 1, 0, 1]], W_Q: STRAIGHT, W_K: ACROSS, W_V: STRAIGHT, tokens: ["Chai", "piyo"], step: 0,
+};
 
 const GIVEN = ["X", "W_Q", "W_K", "W_V"];
 const LARGEST = 100;
-const TRAITS = [...GIVEN, "step"];
+const CAPTIONS = {
+  X: "X", W_Q: html`W<sub>Q</sub>`, W_K: html`W<sub>K</sub>`, W_V: html`W<sub>V</sub>`,
+  Q: html`Q = X W<sub>Q</sub>`, K: html`K = X W<sub>K</sub>`, V: html`V = X W<sub>V</sub>`,
+  S: html`S = Q K<sup>T</sup>`, D: html`S / √d<sub>k</sub>`, E: html`e<sup>S / √d<sub>k</sub></sup>`,
+  A: html`A = e<sup>…</sup> / row sum`, Z: "Z = A V",
+};
+const ROLES = { W_Q: "query", W_K: "key", W_V: "value", Q: "query", K: "key", V: "value", A: "weight" };
+const STAGES = { Q: "Q", K: "K", V: "V", S: "S", D: html`÷√d<sub>k</sub>`, E: html`e<sup>x</sup>`, A: "A", Z: "Z" };
 
 /** Every matrix from Q to Z: D is S divided, E its powers. */
 export function compute({ X, W_Q, W_K, W_V }) {
@@ -87,7 +101,7 @@ export function explain(state, matrices, { stage, i, j, k }) {
 }
 
 /** Runnable NumPy for what is on the screen. */
-export function numpyCode(state) {
+export function code(state) {
   return [
     "import numpy as np",
     "",
@@ -102,63 +116,82 @@ export function numpyCode(state) {
   ];
 }
 
-function render({ model, el }) {
-  const state = () => Object.fromEntries(TRAITS.map((trait) => [trait, model.get(trait)]));
-  const start = state();
-  const plan = steps(start); // the shapes never change
-  let cells;
+/** A matrix as a table, with the names of its tokens; `cell` writes what an entry holds. */
+function matrixTable(name, matrix, tokens, lit, cell) {
+  const asked = ["S", "D", "E", "A"].includes(name);
+  return element(
+    "table", { "data-matrix": name },
+    html`<caption>${element("b", { class: ROLES[name] }, CAPTIONS[name])}
+<span>${matrix.length} × ${matrix[0].length}</span></caption>`,
+    asked && html`<tr><td></td>${tokens.map((token) => html`<th scope="col" class="key">${token}</th>`)}</tr>`,
+    matrix.map((row, i) => {
+      const first = !name.startsWith("W_") && html`<th scope="row">${tokens[i]}</th>`;
+      const cells = row.map((x, j) => {
+        const at = `${name}_${i}_${j}`;
+        return element("td", { class: lit(at), "data-cell": at }, cell(x, at));
+      });
+      return html`<tr>${first}${cells}</tr>`;
+    }),
+  );
+}
 
-  function draw(view) {
-    const s = state();
-    const matrices = compute(s);
-    cells ??= new Map(Array.from(view.root.querySelectorAll("[data-cell]"), (cell) => [cell.dataset.cell, cell]));
-    for (const [name, matrix] of Object.entries({ ...s, ...matrices })) {
-      if (name === "step") continue;
-      matrix.forEach((row, i) =>
-        row.forEach((x, j) => {
-          const cell = cells.get(`${name}_${i}_${j}`);
-          const field = cell.querySelector("input");
-          if (!field) cell.textContent = plain(x);
-          else if (document.activeElement !== field) field.value = plain(x);
-        }),
-      );
-    }
-    const now = plan[s.step];
-    const { reads, line = [], text } = explain(s, matrices, now);
-    for (const [name, cell] of cells) {
-      cell.classList.toggle("read", reads.includes(name));
-      cell.classList.toggle("line", line.includes(name));
-      cell.classList.toggle("made", name === `${now.stage}_${now.i}_${now.j}`);
-    }
-    for (const button of view.root.querySelectorAll("[data-stage]")) {
-      button.setAttribute("aria-pressed", button.dataset.stage === now.stage);
-    }
-    const lit = document.createElement("b");
-    lit.textContent = text[1];
-    view.part("sum").replaceChildren(text[0], lit, text[2]);
-    view.put("step", { value: s.step, ariaValueText: `Step ${s.step + 1}: ${text.join("")}` });
-    view.put("step_value", { textContent: s.step + 1 });
-    view.put("back", { disabled: s.step === 0 });
-    view.put("forward", { disabled: s.step === plan.length - 1 });
-  }
+/** The matrix, row and column of an entry of that name. */
+const place = (at) => at.match(/^(.+)_(\d)_(\d)$/).slice(1);
 
-  const view = mount(model, el, draw);
-  const on = (name, event, handle) => view.part(name).addEventListener(event, handle);
-  on("step", "input", (event) => view.set({ step: Number(event.target.value) }));
-  on("back", "click", () => view.set({ step: Math.max(model.get("step") - 1, 0) }));
-  on("forward", "click", () => view.set({ step: Math.min(model.get("step") + 1, plan.length - 1) }));
-  on("copy", "click", () => copy(view, numpyCode(state())));
-  on("reset", "click", () => {
-    view.set(start);
-    view.say("");
+/** A cell to type in. */
+function entry(x, at) {
+  const [name, i, j] = place(at);
+  return element("input", {
+    type: "text", inputmode: "decimal", autocomplete: "off", name: at, value: plain(x),
+    "aria-label": `${name.replace("_", " ")}, row ${+i + 1}, column ${+j + 1}`,
   });
-  view.root.addEventListener("click", ({ target }) => {
+}
+
+export function picture(s) {
+  const plan = steps(s);
+  const matrices = compute(s);
+  const now = plan[s.step];
+  const { reads, line = [], text } = explain(s, matrices, now);
+  const lit = (at) => {
+    const marks = { read: reads.includes(at), line: line.includes(at), made: at === `${now.stage}_${now.i}_${now.j}` };
+    return Object.keys(marks).filter((mark) => marks[mark]).join(" ") || false;
+  };
+  const stage = ([name, label]) =>
+    element("button", { type: "button", "data-stage": name, "aria-pressed": String(name === now.stage) }, label);
+  const arrow = (name, label, sign, disabled) =>
+    element("button", { type: "button", name, "aria-label": label, disabled }, sign);
+  const slider = {
+    min: 0, max: plan.length - 1, value: s.step, "aria-label": "Step",
+    "aria-valuetext": `Step ${s.step + 1}: ${text.join("")}`,
+  };
+  return [
+    html`<div class="stepper">
+<div class="stages" role="group" aria-label="Go to a product" data-part="stages">${Object.entries(STAGES).map(stage)}</div>
+<div class="main"><span>Step <b class="number">${s.step + 1}</b> of ${plan.length}</span>
+<span class="with-value">${arrow("back", "Step back", "◀", s.step === 0)}
+${element("input", { type: "range", name: "step", ...slider })}
+${arrow("forward", "Step forward", "▶", s.step === plan.length - 1)}</span></div>
+<p class="sum" data-part="sum">${text[0]}<b>${text[1]}</b>${text[2]}</p>
+</div>`,
+    html`<div class="matrices" data-part="given">${GIVEN.map((name) => matrixTable(name, s[name], s.tokens, lit, entry))}</div>`,
+    html`<div class="matrices">${Object.keys(STAGES).map((name) =>
+      matrixTable(name, matrices[name], s.tokens, lit, plain),
+    )}</div>`,
+    buttons(),
+  ];
+}
+
+export function live(view) {
+  const go = (step) => view.set({ step: Math.min(Math.max(step, 0), steps(view.state()).length - 1) });
+  view.on("step", "input", (event) => go(Number(event.target.value)));
+  view.on("back", "click", () => go(view.state().step - 1));
+  view.on("forward", "click", () => go(view.state().step + 1));
+  view.on("stages", "click", ({ target }) => {
     const stage = target.closest("[data-stage]")?.dataset.stage;
-    if (stage) view.set({ step: plan.findIndex((step) => step.stage === stage) });
+    if (stage) go(steps(view.state()).findIndex((step) => step.stage === stage));
   });
-  view.root.addEventListener("input", ({ target }) => {
-    const [, name, i, j] = target.name.match(/^(X|W_[QKV])_(\d)_(\d)$/) ?? [];
-    if (!name) return;
+  view.on("given", "input", ({ target }) => {
+    const [name, i, j] = place(target.name);
     const text = target.value.trim().replace(",", ".").replace("−", "-");
     const x = Number(text);
     if (text === "" || !(Math.abs(x) <= LARGEST)) {
@@ -166,14 +199,11 @@ function render({ model, el }) {
       return;
     }
     view.say("");
-    view.set({ [name]: model.get(name).map((row, r) => row.map((old, c) => (r === +i && c === +j ? x : old))) });
+    view.set({ [name]: view.state()[name].map((row, r) => row.map((old, c) => (r === +i && c === +j ? x : old))) });
   });
-  view.root.addEventListener("focusout", ({ target }) => {
-    if (!target.closest("[data-cell]")) return;
+  view.on("given", "focusout", ({ target }) => {
+    const [name, i, j] = place(target.name);
+    target.value = plain(view.state()[name][i][j]);
     view.say("");
-    view.redraw();
   });
-  return view.end;
 }
-
-export default { render };

@@ -1,13 +1,10 @@
 """HandCalculator: attention on matrices small enough for paper, one multiplication at a time."""
 
-from html import escape
-
 import numpy as np
 import traitlets
 
 from attnlib.attention import scaled_dot_product_attention
-from attnlib.widgets.base import CourseWidget, esm
-from attnlib.widgets.still import element
+from attnlib.widgets.core import CourseWidget
 
 LARGEST = 100
 MOST = 4
@@ -16,32 +13,7 @@ MOST = 4
 _X = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
 _W_Q = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
 _W_K = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
-
-_GIVEN = ("X", "W_Q", "W_K", "W_V")
-_CAPTIONS = {
-    "X": "X",
-    "W_Q": "W<sub>Q</sub>",
-    "W_K": "W<sub>K</sub>",
-    "W_V": "W<sub>V</sub>",
-    "Q": "Q = X W<sub>Q</sub>",
-    "K": "K = X W<sub>K</sub>",
-    "V": "V = X W<sub>V</sub>",
-    "S": "S = Q K<sup>T</sup>",
-    "D": "S / √d<sub>k</sub>",
-    "E": "e<sup>S / √d<sub>k</sub></sup>",
-    "A": "A = e<sup>…</sup> / row sum",
-    "Z": "Z = A V",
-}
-_ROLES = {
-    "W_Q": "query",
-    "W_K": "key",
-    "W_V": "value",
-    "Q": "query",
-    "K": "key",
-    "V": "value",
-    "A": "weight",
-}
-_BUTTONS = {"D": "÷√d<sub>k</sub>", "E": "e<sup>x</sup>"}
+_GIVEN = {"X": _X, "W_Q": _W_Q, "W_K": _W_K, "W_V": _W_Q}
 
 
 class HandCalculator(CourseWidget):
@@ -67,26 +39,20 @@ class HandCalculator(CourseWidget):
         For matrices whose shapes do not fit, or an entry or a step outside its range.
     """
 
-    _esm = esm("hand_calculator")
-    _name = "hand"
-    _label = "Hand calculator"
-    _shown = ("X", "W_Q", "W_K", "W_V", "tokens", "step")
-
-    X = traitlets.Any().tag(sync=True)
-    W_Q = traitlets.Any().tag(sync=True)
-    W_K = traitlets.Any().tag(sync=True)
-    W_V = traitlets.Any().tag(sync=True)
-    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    X = traitlets.Any(_X).tag(sync=True)
+    W_Q = traitlets.Any(_W_Q).tag(sync=True)
+    W_K = traitlets.Any(_W_K).tag(sync=True)
+    W_V = traitlets.Any(_W_Q).tag(sync=True)
+    tokens = traitlets.List(traitlets.Unicode(), ["Chai", "piyo"]).tag(sync=True)
     step = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, **traits):
-        defaults = {"X": _X, "W_Q": _W_Q, "W_K": _W_K, "W_V": _W_Q}
-        given = {name: _matrix(name, traits.get(name, defaults[name])) for name in _GIVEN}
+        given = {name: _matrix(name, traits.get(name, _GIVEN[name])) for name in _GIVEN}
         self._shapes = {name: matrix.shape for name, matrix in given.items()}
         _check_shapes(**self._shapes)
         n = len(given["X"])
         names = ["Chai", "piyo"] if n == 2 else [f"token {i + 1}" for i in range(n)]
-        super().__init__(**{"tokens": names, **defaults, **traits})
+        super().__init__(**{"tokens": names, **given, **traits})
 
     @traitlets.validate("X", "W_Q", "W_K", "W_V")
     def _check_matrix(self, proposal):
@@ -149,71 +115,6 @@ class HandCalculator(CourseWidget):
         """Z = A V, (n, d_v)."""
         return scaled_dot_product_attention(self.Q, self.K, self.V)[0]
 
-    def _html(self):
-        divided = self.scores / np.sqrt(self._shapes["W_Q"][1])
-        with np.errstate(over="ignore"):  # a power too large for a float shows as an infinity sign
-            powers = np.exp(divided)
-        results = {
-            "Q": self.Q,
-            "K": self.K,
-            "V": self.V,
-            "S": self.scores,
-            "D": divided,
-            "E": powers,
-            "A": self.weights,
-            "Z": self.output,
-        }
-        given = "".join(self._table(name, getattr(self, name), _entry) for name in _GIVEN)
-        derived = "".join(self._table(name, matrix, _cell) for name, matrix in results.items())
-        stages = "".join(
-            element("button", _BUTTONS.get(name, name), type="button", data_stage=name)
-            for name in results
-        )
-        steps = {"min": 0, "max": self.n_steps - 1, "value": self.step, "aria_label": "Step"}
-        number = element("b", self.step + 1, class_="number", data_part="step_value")
-        return f"""
-<div class="stepper">
-<div class="stages" role="group" aria-label="Go to a product">{stages}</div>
-<div class="main"><span>Step {number} of {self.n_steps}</span>
-<span class="with-value"><button type="button" name="back" aria-label="Step back">◀</button>
-{element("input", type="range", name="step", **steps)}
-<button type="button" name="forward" aria-label="Step forward">▶</button></span></div>
-<p class="sum" data-part="sum">Every product from X to Z, one at a time.</p>
-</div>
-<div class="matrices">{given}</div>
-<div class="matrices">{derived}</div>
-<p class="buttons"><button type="button" name="copy">Copy as NumPy</button>
-<button type="button" name="reset">Reset</button></p>
-"""
-
-    def _table(self, name, matrix, cell):
-        """A matrix as a table, with the names of its tokens; `cell` writes one entry."""
-        rows, columns = np.shape(matrix)
-        title = element("b", _CAPTIONS[name], class_=_ROLES.get(name, False))
-        lines = [f"<caption>{title} <span>{rows} × {columns}</span></caption>"]
-        if name in ("S", "D", "E", "A"):
-            keys = (element("th", escape(t), scope="col", class_="key") for t in self.tokens)
-            lines.append(element("tr", "<td></td>" + "".join(keys)))
-        for i, row in enumerate(matrix):
-            label = escape(self.tokens[i]) if not name.startswith("W_") else None
-            first = "" if label is None else element("th", label, scope="row")
-            lines.append(
-                element("tr", first + "".join(cell(name, i, j, x) for j, x in enumerate(row)))
-            )
-        return element("table", "".join(lines), data_matrix=name)
-
-
-def _cell(name, i, j, x):
-    return element("td", _plain(x), data_cell=f"{name}_{i}_{j}")
-
-
-def _entry(name, i, j, x):
-    """A cell to type in."""
-    heard = f"{name.replace('_', ' ')}, row {i + 1}, column {j + 1}"
-    kind = {"type": "text", "inputmode": "decimal", "autocomplete": "off"}
-    field = {"name": f"{name}_{i}_{j}", "value": _plain(x), "aria_label": heard}
-    return element("td", element("input", **kind, **field), data_cell=f"{name}_{i}_{j}")
-
 
 def _matrix(name, value):
     """Return `value` as a small matrix of numbers, or say what was needed."""
@@ -236,13 +137,3 @@ def _check_shapes(X, W_Q, W_K, W_V):  # noqa: N803  the letters of the formula
             raise ValueError(f"{name} needs as many rows as X has columns; got {shape} and {X}")
     if W_Q[1] != W_K[1]:
         raise ValueError(f"W_Q and W_K must share d_k; got {W_Q} and {W_K}")
-
-
-def _plain(x):
-    """A number as a person writes it, as `plain` does in the front end."""
-    if not np.isfinite(x):
-        return "∞" if x > 0 else "-∞"
-    if abs(x) >= 1e6:
-        digits, exponent = f"{x:.3e}".split("e")
-        return f"{digits}e{int(exponent):+d}"
-    return f"{round(float(x), 6) + 0:.6f}".rstrip("0").rstrip(".")

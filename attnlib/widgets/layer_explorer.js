@@ -1,23 +1,36 @@
 /**
  * LayerExplorer: seven tokens through a stack of layers, with parts of the layer switched off.
  */
-import { copy, dotProducts, mount, multiply, softmax, wordVector } from "./core.js";
+import {
+  buttons, dotProducts, element, html, line, multiply, select, sheet, softmax, table, text, wordVector,
+} from "./core.js";
+
+export const defaults = { residual: true, norm: "post", feed_forward: true, depth: 6, seed: 0 };
+export const layout = "abh-instrument abh-beside";
 
 const TOKENS = ["A", "cat", "sat", "on", "the", "warm", "mat"];
 const [D_MODEL, N_HEADS, D_FF, MAX_DEPTH, SEEDS] = [16, 4, 64, 24, 1000];
+const NORMS = { post: "post", pre: "pre", none: "none" };
 const EPS = 1e-5; // of the layer norm
 const SAME = 1e-3; // below this distance the tokens count as one vector
 const NOISE = 1e-12; // what is left below this distance is rounding
-const TRAITS = ["residual", "norm", "feed_forward", "depth", "seed"];
 const FULL = [true, "post", true]; // the block that the others are compared with
 
-/** The drawing, in units of a 360 x 512 sheet. The still picture in Python uses the same ones. */
+/** The drawing, in units of a 360 x 512 sheet. */
 const LEFT = 52;
 const GRIDS = { vectors: { top: 24, width: 18.5, height: 18 }, cosines: { top: 208, width: 15, height: 15 } };
 const PLOTS = {
-  distance: { left: LEFT, wide: 296, floor: 464, height: 92, low: -8, high: 0 },
-  norm: { left: 218, wide: 132, floor: 313, height: 105, low: -1, high: 2 },
+  norm: {
+    title: ["Mean length", 186, 194], ticks: ["≤0.1", "1", "10", "100"], depths: [0, 12, 24],
+    left: 218, wide: 132, floor: 313, height: 105, low: -1, high: 2,
+  },
+  distance: {
+    title: ["Distance from their mean, layer by layer", 2, 358], ticks: ["≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"],
+    depths: [0, 6, 12, 18, 24], left: LEFT, wide: 296, floor: 464, height: 92, low: -8, high: 0,
+  },
 };
+const BOLD = { stroke: "var(--weight)", "stroke-width": 2.5 };
+const DASHED = { stroke: "var(--muted)", "stroke-width": 1.5, "stroke-dasharray": "5 3" };
 
 const VARIANCES = {
   w_q: [D_MODEL, D_MODEL, 1 / (2 * D_MODEL)],
@@ -58,7 +71,7 @@ const layersOf = kept(
 );
 
 /** Each row with mean 0 and variance 1. Eq. (1), chapter 8. */
-export function layerNorm(x) {
+function layerNorm(x) {
   return x.map((row) => {
     const mean = row.reduce((sum, entry) => sum + entry, 0) / row.length;
     const variance = row.reduce((sum, entry) => sum + (entry - mean) ** 2, 0) / row.length;
@@ -67,7 +80,7 @@ export function layerNorm(x) {
 }
 
 /** Multi-head self-attention. Eqs. (1) and (2), chapter 6. */
-export function attend(x, { w_q, w_k, w_v, w_o }) {
+function attend(x, { w_q, w_k, w_v, w_o }) {
   const [queries, keys, values] = [w_q, w_k, w_v].map((w) => multiply(x, w));
   const d = D_MODEL / N_HEADS;
   const heads = Array.from({ length: N_HEADS }, (_, h) => {
@@ -85,7 +98,7 @@ const feedForward = (x, { w_1, w_2 }) =>
 const length = (row) => Math.sqrt(row.reduce((sum, entry) => sum + entry * entry, 0));
 
 /** How far the rows of x are from being one and the same vector, between 0 and 1. */
-export function relativeDistance(x) {
+function relativeDistance(x) {
   const mean = x[0].map((_, k) => x.reduce((sum, row) => sum + row[k], 0) / x.length);
   return length(x.flatMap((row) => row.map((entry, k) => entry - mean[k]))) / length(x.flat());
 }
@@ -140,80 +153,129 @@ function brief(distance) {
 /** A number of any size in few signs: 4.00, or 3e-9. */
 const size = (x) => (x === 0 || (Math.abs(x) >= 0.01 && Math.abs(x) < 1000) ? fixed(x) : power(x));
 
-/** The numbers of the readout, and whether the tokens ever become one vector. */
-export function said({ depth }, { curves }) {
-  const low = curves.distance.findIndex((distance) => distance < SAME);
-  return {
-    distance: brief(curves.distance[depth]),
-    norm_value: size(curves.norm[depth]),
-    verdict:
-      low >= 0
-        ? `Distance below 0.001 at layer ${low}: one vector for all.`
-        : `Distance above 0.001 in all ${MAX_DEPTH} layers: the tokens differ.`,
-  };
+/** Whether the tokens ever become one vector. */
+function verdict({ distance }) {
+  const low = distance.findIndex((value) => value < SAME);
+  return low >= 0
+    ? `Distance below 0.001 at layer ${low}: one vector for all.`
+    : `Distance above 0.001 in all ${MAX_DEPTH} layers: the tokens differ.`;
 }
 
-/** The cells of the tables, row by row. */
-export function tables({ depth }, { states, cosines, curves }) {
-  const { distance, norm, distance_full, norm_full } = curves;
-  return {
-    vectors: states[depth].map((row) => row.map(size)),
-    cosines: cosines.map((row) => row.map(fixed)),
-    curves: distance.map((_, i) => [
-      brief(distance[i]), size(norm[i]), brief(distance_full[i]), size(norm_full[i]),
-    ]),
-  };
-}
-
-/** A matrix as squares whose area is the size of each entry: filled above 0, hollow below. */
+/** A matrix as squares whose area is the size of each entry: filled above 0, hollow below; its rows are tokens. */
 function squares(part, matrix) {
   const { top, width, height } = GRIDS[part];
   const most = 0.9 * Math.min(width, height);
-  const drawn = { above: "", below: "" };
+  let [above, below] = ["", ""];
   matrix.forEach((row, i) =>
     row.forEach((x, j) => {
       const side = most * Math.sqrt(Math.abs(x)) - (x < 0); // the outline adds to a hollow one
       if (side <= 0) return;
       const [left, upper] = [LEFT + (j + 0.5) * width - side / 2, top + (i + 0.5) * height - side / 2];
       const s = side.toFixed(1);
-      drawn[x < 0 ? "below" : "above"] += `M${left.toFixed(1)} ${upper.toFixed(1)}h${s}v${s}h-${s}Z`;
+      const square = `M${left.toFixed(1)} ${upper.toFixed(1)}h${s}v${s}h-${s}Z`;
+      if (x < 0) below += square;
+      else above += square;
     }),
   );
-  return { [`${part}_above`]: { d: drawn.above }, [`${part}_below`]: { d: drawn.below } };
+  return [
+    TOKENS.map((token, i) => text(token, LEFT - 7, top + (i + 0.5) * height + 4, "muted", { "text-anchor": "end" })),
+    element("path", { d: above, fill: "var(--ink)", "data-part": `${part}_above` }),
+    line(below, { stroke: "var(--ink)", "data-part": `${part}_below` }),
+  ];
 }
 
-/** The height of a value in its plot, on a logarithmic scale that stops at floor and top. */
-function level({ floor, height, low, high }, value) {
-  const power = Math.min(Math.max(Math.log10(value), low), high);
-  return (floor - (height * (power - low)) / (high - low)).toFixed(1);
+/** A number of this stack and of the full block against depth, on a scale of powers of ten that stops at both ends. */
+function plot(name, depth, curves) {
+  const { title, ticks, depths, left, wide, floor, height, low, high } = PLOTS[name];
+  const x = (i) => left + (wide * i) / MAX_DEPTH;
+  const y = (value) => floor - (height * (Math.min(Math.max(Math.log10(value), low), high) - low)) / (high - low);
+  const path = (values) => `M${values.map((value, i) => `${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
+  const level = (i) => floor - (height * i) / (ticks.length - 1);
+  return [
+    text(title[0], title[1], title[2], "ink"),
+    line(`M${left} ${floor - height}V${floor}h${wide}`),
+    ticks.map((tick, i) => text(tick, left - 5, level(i) + 4, "muted", { "text-anchor": "end" })),
+    depths.map((i) => text(i, x(i), floor + 16, "muted", { "text-anchor": "middle" })),
+    line(path(curves[`${name}_full`]), { ...DASHED, "data-part": `${name}_full` }),
+    line(path(curves[name]), { ...BOLD, "data-part": `${name}_line` }),
+    line(`M${x(depth).toFixed(1)} ${floor - height}V${floor}`, { stroke: "var(--ink)", "stroke-width": 1 }),
+    element("circle", { cx: x(depth), cy: y(curves[name][depth]), r: 4, fill: "var(--weight)" }),
+  ];
 }
 
-/** The attributes of each moving part of the drawing; "text" is what it says. */
-export function marks({ depth }, { states, cosines, curves }) {
+function drawing({ depth }, { states, cosines, curves }) {
   const last = states[depth];
   const largest = Math.max(...last.flat().map(Math.abs));
-  const found = {
-    title: {
-      text: `Token vectors after ${depth} layer${depth > 1 ? "s" : ""}: ${TOKENS.length} tokens × ${D_MODEL} numbers`,
-    },
-    scale: { text: `filled: above 0, hollow: below; largest ${size(largest)}` },
-    ...squares("vectors", last.map((row) => row.map((x) => x / largest))),
-    ...squares("cosines", cosines),
-  };
-  let here = "";
-  for (const [name, plot] of Object.entries(PLOTS)) {
-    const x = (i) => (plot.left + (plot.wide * i) / MAX_DEPTH).toFixed(1);
-    const line = (values) => ({ d: `M${values.map((value, i) => `${x(i)} ${level(plot, value)}`).join("L")}` });
-    here += `M${x(depth)} ${plot.floor - plot.height}V${plot.floor}`;
-    found[`${name}_line`] = line(curves[name]);
-    found[`${name}_full`] = line(curves[`${name}_full`]);
-    found[`${name}_dot`] = { cx: x(depth), cy: level(plot, curves[name][depth]) };
-  }
-  return { ...found, here: { d: here } };
+  const layers = `${depth} layer${depth > 1 ? "s" : ""}`;
+  return sheet(
+    "sheet", 360, 512,
+    `Token vectors after ${layers}, the cosines between them, and two curves against depth. ${verdict(curves)} ` +
+      `Mean length ${size(curves.norm[depth])}. The tables below hold the numbers.`,
+    text(`Token vectors after ${layers}: ${TOKENS.length} tokens × ${D_MODEL} numbers`, 2, 14, "ink"),
+    text(`filled: above 0, hollow: below; largest ${size(largest)}`, LEFT, 167, "muted", { "data-part": "scale" }),
+    text("Cosine between tokens", 2, 194, "ink"),
+    text("filled: 1, hollow: −1", LEFT, 329),
+    squares("vectors", last.map((row) => row.map((x) => x / largest))),
+    squares("cosines", cosines),
+    Object.keys(PLOTS).map((name) => plot(name, depth, curves)),
+    line("M0 499h22", BOLD),
+    text("as set", 28, 503, "ink"),
+    line("M84 499h22", DASHED),
+    text("residual, post-norm, feed-forward", 112, 503, "ink"),
+  );
+}
+
+export function picture(s) {
+  const now = compute(s);
+  const { curves } = now;
+  const check = (name) => element("input", { type: "checkbox", name, checked: s[name] });
+  const renew = html`<button type="button" name="renew">New weights</button>\n`;
+  return [
+    html`<div class="controls">
+<label class="main switch">${check("residual")}
+<span>Residual: each sublayer adds to what came in</span></label>
+<label class="wide"><span>Layers <b class="number">${s.depth}</b></span>
+${element("input", { type: "range", name: "depth", min: 1, max: MAX_DEPTH, value: s.depth })}</label>
+<label><span>Layer norm</span>
+${select("norm", NORMS, s.norm)}</label>
+<label class="switch">${check("feed_forward")}
+<span>Feed-forward</span></label>
+</div>`,
+    html`<div class="readout">
+<p><span class="big" data-part="distance">${brief(curves.distance[s.depth])}</span>
+<span>distance of the tokens from their mean, ‖X − mean‖ / ‖X‖; 0: all one vector</span></p>
+<p><span class="big" data-part="norm_value">${size(curves.norm[s.depth])}</span>
+<span>mean length of a token vector</span></p>
+<p class="verdict">${verdict(curves)}</p>
+${buttons(renew)}</div>`,
+    html`<div class="picture">${drawing(s, now)}</div>`,
+    html`<p class="cell">Random weights, number ${s.seed}, as small as those
+PyTorch starts with. ${N_HEADS} heads, d<sub>model</sub> = ${D_MODEL}, d<sub>ff</sub> = ${D_FF}.</p>`,
+    () => tables(s, now),
+  ];
+}
+
+/** The picture in numbers. */
+function tables({ depth }, { states, cosines, curves }) {
+  const named = (rows, cell) => rows.map((row, i) => [TOKENS[i], ...row.map(cell)]);
+  const { distance, norm, distance_full, norm_full } = curves;
+  return html`<div class="visually-hidden">
+${table(
+  "Token vectors after the last layer", ["", ...states[0][0].map((_, i) => `number ${i + 1}`)],
+  named(states[depth], size),
+)}
+${table("Cosine between tokens after the last layer", ["", ...TOKENS], named(cosines, fixed))}
+${table(
+  "Layer by layer", ["", "distance", "mean length", "distance, full block", "mean length, full block"],
+  distance.map((_, i) => [
+    i ? `after layer ${i}` : "at the start",
+    brief(distance[i]), size(norm[i]), brief(distance_full[i]), size(norm_full[i]),
+  ]),
+)}</div>`;
 }
 
 /** Runnable NumPy for what is on the screen: other switches may be put in. */
-export function numpyCode({ residual, norm, feed_forward, depth, seed }) {
+export function code({ residual, norm, feed_forward, depth, seed }) {
   const bool = (x) => (x ? "True" : "False");
   return [
     "import numpy as np",
@@ -275,56 +337,11 @@ export function numpyCode({ residual, norm, feed_forward, depth, seed }) {
   ];
 }
 
-function render({ model, el }) {
-  const state = () => Object.fromEntries(TRAITS.map((trait) => [trait, model.get(trait)]));
-  const start = state();
-
-  function draw(view) {
-    const s = state();
-    const now = compute(s);
-    for (const [name, { text, ...attributes }] of Object.entries(marks(s, now))) {
-      const part = view.part(name);
-      for (const [key, value] of Object.entries(attributes)) {
-        if (part.getAttribute(key) !== value) part.setAttribute(key, value);
-      }
-      if (text) view.put(name, { textContent: text });
-    }
-    const words = said(s, now);
-    for (const [name, text] of Object.entries(words)) view.put(name, { textContent: text });
-    view.put("residual", { checked: s.residual });
-    view.put("feed_forward", { checked: s.feed_forward });
-    view.put("norm", { value: s.norm });
-    view.put("depth", { value: s.depth });
-    view.put("depth_value", { textContent: s.depth });
-    view.put("seed", { textContent: s.seed });
-
-    // Only for the ear: wait until the slider rests.
-    view.later(() => {
-      for (const [name, rows] of Object.entries(tables(s, now))) {
-        const cells = view.part(`${name}_table`).querySelectorAll("tr + tr td");
-        rows.flat().forEach((text, at) => (cells[at].textContent = text));
-      }
-      view.part("sheet").setAttribute(
-        "aria-label",
-        `Token vectors after ${s.depth} layers, the cosines between them, and two curves against depth. ` +
-          `${words.verdict} Mean length ${words.norm_value}. The tables below hold the numbers.`,
-      );
-    });
+export function live(view) {
+  for (const name of ["residual", "feed_forward"]) {
+    view.on(name, "change", (event) => view.set({ [name]: event.target.checked }));
   }
-
-  const view = mount(model, el, draw);
-  const on = (name, event, handle) => view.part(name).addEventListener(event, handle);
-  on("residual", "change", (event) => view.set({ residual: event.target.checked }));
-  on("feed_forward", "change", (event) => view.set({ feed_forward: event.target.checked }));
-  on("norm", "change", (event) => view.set({ norm: event.target.value }));
-  on("depth", "input", (event) => view.set({ depth: Number(event.target.value) }));
-  on("renew", "click", () => view.set({ seed: (model.get("seed") + 1) % SEEDS }));
-  on("copy", "click", () => copy(view, numpyCode(state())));
-  on("reset", "click", () => {
-    view.set(start);
-    view.say("");
-  });
-  return view.end;
+  view.on("norm", "change", (event) => view.set({ norm: event.target.value }));
+  view.on("depth", "input", (event) => view.set({ depth: Number(event.target.value) }));
+  view.on("renew", "click", () => view.set({ seed: (view.state().seed + 1) % SEEDS }));
 }
-
-export default { render };

@@ -1,17 +1,22 @@
 /**
  * PositionsExplorer: one word at 64 positions; what each kind of position does to its scores.
  */
-import { copy, dotProducts, mount } from "./core.js";
+import { buttons, dotProducts, element, html, line, nearest, shades, sheet, table, text, two } from "./core.js";
+
+export const defaults = { kind: "sinusoidal", position: 3, d_model: 16, base: 10000, head: 0 };
 
 const N = 64; // positions, and words in the sentence
 const N_HEADS = 8;
 const REACH = 8; // the largest offset in the table of the relative bias
-const TRAITS = ["kind", "position", "d_model", "base", "head"];
-const KINDS = ["none", "sinusoidal", "rotary", "alibi", "relative"];
+const KINDS = { none: "None", sinusoidal: "Sinusoidal", rotary: "Rotary", alibi: "ALiBi", relative: "Relative" };
+/** Which numbers each kind depends on, besides the position that is looked at. */
 const USES = { none: [], sinusoidal: ["d_model", "base"], rotary: ["d_model", "base"], alibi: ["head"], relative: ["head"] };
+/** Where the slider of the base stops: 1, 2 and 5 of each decade. */
+const STOPS = [2, 5, ...[1, 2, 3, 4, 5].flatMap((decade) => [1, 2, 5].map((digit) => digit * 10 ** decade)), 10 ** 6];
 
-/** Each of the three drawings, in units of a 240 x 238 sheet. The still picture in Python uses the same ones. */
-const SHEET = { left: 38, top: 10, size: 192, side: 3, pad: 6, shades: 16 };
+/** Each of the three drawings, in units of a 240 x 238 sheet. */
+const SHEET = { left: 38, top: 10, size: 192, pad: 6 };
+const SHADES = 16; // steps of opacity in a heatmap
 
 const places = Array.from({ length: N }, (_, p) => p);
 const heads = places.slice(0, N_HEADS);
@@ -39,131 +44,130 @@ export function compute({ kind, d_model, base, head }) {
   }[kind];
   const encoding = places.map((p) => angles(p).flatMap(pairs ?? (() => [0, 0])));
   const size = 1 / Math.sqrt(d_model / 2);
-  const word = Array.from({ length: d_model }, (_, k) => (k % 2 ? 0 : size));
   const words = encoding.map((row) =>
-    kind === "rotary" ? row.map((x) => size * x) : row.map((x, k) => word[k] + x),
+    row.map((x, k) => (kind === "rotary" ? size * x : x + (k % 2 ? 0 : size))),
   );
   const biases = heads.map((h) => Array.from({ length: 2 * N - 1 }, (_, at) => added(kind, h, at + 1 - N)));
   const scores = dotProducts(words, words, d_model).map((row, i) =>
     row.map((score, j) => score + biases[head][j - i + N - 1]),
   );
   const similarity = isBiased(kind) ? biases[head] : byOffset(kind === "sinusoidal" ? encoding : words, d_model);
-  return { encoding, word, biases, scores, similarity };
+  return { encoding, biases, scores, similarity };
 }
 
 /** Two decimals, with a true minus and no minus before 0.00. */
-function two(x) {
-  // Half up, also where rounding has left a half a little short.
-  const size = (Math.floor(Math.abs(x) * 100 + 0.5 + 1e-9) / 100).toFixed(2);
+function signed(x) {
+  const size = two(Math.abs(x));
   return (x < 0 && size !== "0.00" ? "−" : "") + size;
 }
 
 const whole = (x) => String(x).replace("-", "−");
 const plain = (x, digits) => String(Number(x.toPrecision(digits)));
-const short = (x) => String(Number(x.toFixed(4)));
+const short = (x) => Number(x.toFixed(4));
 const least = (rows) => Math.min(...rows.flat());
 const most = (rows) => Math.max(...rows.flat());
 
+/** The part of a row over all offsets that position p can reach. */
+const reached = (row, p) => row.slice(N - 1 - p, 2 * N - 1 - p);
+
 /** What the picked position adds to its scores: a row for each head. */
-const blockOf = ({ position }, { biases }) => biases.map((row) => row.slice(N - 1 - position, 2 * N - 1 - position));
+const blockOf = ({ position }, { biases }) => biases.map((row) => reached(row, position));
 
-/** Every text that follows the traits, by the name of its part. */
-export function said(s, now) {
+/** What is said of the scores, and over and under the three drawings. */
+function said(s, now) {
   const { kind, position: p, d_model, base, head } = s;
-  const slope = `1/${2 ** (head + 1)}`;
   const row = now.encoding[p];
-  const some = row.slice(0, 4).map(two).join(", ") + (row.length > 4 ? ", …" : "");
-  const range = (rows) => `Pale is ${two(least(rows))}, strong is ${two(most(rows))}.`;
-  const score = (q) => (now.scores[p][q] === undefined ? "–" : two(now.scores[p][q]));
+  const some = row.slice(0, 4).map(signed).join(", ") + (row.length > 4 ? ", …" : "");
+  const slowest = p / base ** ((d_model - 2) / d_model);
+  const range = (rows) => `Pale is ${signed(least(rows))}, strong is ${signed(most(rows))}.`;
+  const words = {
+    none: {
+      verdict: "All scores are equal: attention cannot tell the places apart.",
+      encoding: ["Nothing added", "The word is the same at every position."],
+    },
+    sinusoidal: {
+      verdict: "The scores follow the distance, but drift along each diagonal: places meet the word, too.",
+      encoding: ["Added to the word", `PE(${p}) = (${some}). Pale is −1, strong is 1.`],
+      similarity: "PE(p) · PE(p + k)",
+    },
+    rotary: {
+      verdict: "Each diagonal holds one score: only the distance counts.",
+      encoding: [
+        "Each pair, turned",
+        `First pair: ${p} radians. Last: ${plain(slowest, 3)}. Each starts at the right.`,
+      ],
+    },
+    alibi: {
+      verdict: `Each diagonal holds one score: each step away takes off 1/${2 ** (head + 1)}, on either side.`,
+      encoding: ["Added to a row of scores", `Each head has its own slope. ${range(blockOf(s, now))}`],
+      similarity: "Added at each offset",
+    },
+    relative: {
+      verdict: `Each diagonal holds one score, and before is not after. Beyond ${REACH} steps nothing changes.`,
+      encoding: ["Added to a row of scores", `A made-up table, not a learned one. ${range(blockOf(s, now))}`],
+      similarity: "Added at each offset",
+    },
+  }[kind];
   return {
-    position_value: String(p),
-    d_model_value: String(d_model),
-    base_value: plain(base, 6),
-    head_value: `${head + 1} of ${N_HEADS}`,
-    asks: `Scores of position ${p} with position`,
-    before: score(p - 1),
-    itself: score(p),
-    after: score(p + 1),
-    itself_at: `${p}, itself`,
-    before_at: p ? String(p - 1) : "none before",
-    after_at: p < N - 1 ? String(p + 1) : "none after",
-    verdict: {
-      none: "All scores are equal: attention cannot tell the places apart.",
-      sinusoidal: "The scores follow the distance, but drift along each diagonal: places meet the word, too.",
-      rotary: "Each diagonal holds one score: only the distance counts.",
-      alibi: `Each diagonal holds one score: each step away takes off ${slope}, on either side.`,
-      relative: `Each diagonal holds one score, and before is not after. Beyond ${REACH} steps nothing changes.`,
-    }[kind],
-    encoding_title: {
-      none: "Nothing added",
-      sinusoidal: "Added to the word",
-      rotary: "Each pair, turned",
-      alibi: "Added to a row of scores",
-      relative: "Added to a row of scores",
-    }[kind],
-    similarity_title: {
-      none: "Score against the offset",
-      sinusoidal: "PE(p) · PE(p + k)",
-      rotary: "Score against the offset",
-      alibi: "Added at each offset",
-      relative: "Added at each offset",
-    }[kind],
-    scores_title: `Scores of one word, ${N} times`,
-    encoding_note: {
-      none: "The word is the same at every position.",
-      sinusoidal: `PE(${p}) = (${some}). Pale is −1, strong is 1.`,
-      rotary: `First pair: ${p} radians. Last: ${plain(p / base ** ((d_model - 2) / d_model), 3)}. Each starts at the right.`,
-      alibi: `Each head has its own slope. ${range(blockOf(s, now))}`,
-      relative: `A made-up table, not a learned one. ${range(blockOf(s, now))}`,
-    }[kind],
-    similarity_note: `Offset k: key minus query. Bold is what position ${p} can reach.`,
-    scores_note: kind === "none" ? "Every score is 1.00." : `Without positions: 1.00. ${range(now.scores)}`,
-    spoken: `Encoding of position ${p}: ${row.map(two).join(", ")}.`,
+    verdict: words.verdict,
+    encoding: words.encoding,
+    similarity: [
+      words.similarity ?? "Score against the offset",
+      `Offset k: key minus query. Bold is what position ${p} can reach.`,
+    ],
+    scores: [
+      `Scores of one word, ${N} times`,
+      kind === "none" ? "Every score is 1.00." : `Without positions: 1.00. ${range(now.scores)}`,
+    ],
   };
 }
 
-/** The cells of a heatmap: a stroke along each run of equal steps, one path for each step. */
-function heat(name, rows) {
-  const { left, top, size, shades } = SHEET;
-  const paths = new Array(shades + 1).fill("");
-  rows.forEach((row, i) => {
-    const steps = row.map((shade) => Math.floor(shade * shades + 0.5));
-    let start = 0;
-    for (let j = 1; j <= steps.length; j++) {
-      if (steps[j] === steps[start]) continue;
-      paths[steps[start]] += `M${start} ${i}h${j - start}`;
-      start = j;
-    }
-  });
-  const [across, down] = [size / rows[0].length, size / rows.length];
-  // A stroke runs along the middle of its row and is as wide as the row is high.
-  const transform = `translate(${left} ${short(top + down / 2)}) scale(${across.toFixed(4)} ${short(down)})`;
-  const marks = { [`${name}_cells`]: { transform } };
-  for (let step = 1; step <= shades; step++) marks[`${name}_${step}`] = { d: paths[step] }; // nothing is drawn for 0
-  return marks;
-}
+/** One of the three sheets; `seen` is for those who do not see it. */
+const drawing = (part, seen, ...content) =>
+  sheet(part, 240, 238, `${seen}; text and table below hold the numbers`, content);
 
-/** What stands beside a heatmap, the frame of its picked row, and the row's number in place of one at an end. */
-function names(name, [rows, first, last, columns, lastColumn], row, side, label) {
+function edge() {
   const { left, top, size } = SHEET;
-  const y = top + row * side;
-  const middle = y + side / 2;
-  const texts = {
-    rows, columns, first: "0", last: lastColumn,
-    top: middle < top + 18 ? "" : first,
-    bottom: middle > top + size - 18 ? "" : last,
-  };
-  const at = Math.min(Math.max(middle + 4, top + 9), top + size);
-  return {
-    ...Object.fromEntries(Object.entries(texts).map(([part, text]) => [`${name}_${part}`, { text }])),
-    [`${name}_row`]: { d: `M${left} ${short(y - 0.75)}h${size}v${short(side + 1.5)}h-${size}z` },
-    [`${name}_here`]: { text: label, y: at.toFixed(1) },
-  };
+  return line(`M${left} ${top}h${size}v${size}h-${size}z`);
+}
+
+/** Numbers as shares of the way from the least to the largest. */
+function scaled(rows) {
+  const [low, high] = [least(rows), most(rows)];
+  return rows.map((row) => row.map((x) => (high - low < 1e-9 ? 0.5 : (x - low) / (high - low))));
+}
+
+/**
+ * A heatmap of numbers from 0 to 1, with a frame around the row that is looked at. `rows` and `columns` are
+ * what stands along a side, [name, first number, last number, role]; the row's own number, `label`, stands in
+ * place of one at an end.
+ */
+function framed(values, row, label, { rows, columns }) {
+  const { left, top, size } = SHEET;
+  const [bottom, end] = [top + size, left + size];
+  const [across, down] = [size / values[0].length, size / values.length];
+  const place = `translate(${short(left + across / 2)} ${top}) scale(${short(across)} ${short(down)})`;
+  const y = top + row * down;
+  const middle = y + down / 2;
+  const picked = { "text-anchor": "end", "font-weight": "bold" };
+  const at = (anchor) => ({ "text-anchor": anchor });
+  const along = { transform: `translate(12 ${top + size / 2}) rotate(-90)`, fill: `var(--${rows[3]})` };
+  return [
+    element("g", { transform: place, class: "cells" }, shades(values, SHADES)),
+    edge(),
+    line(`M${left} ${short(y - 0.75)}h${size}v${short(down + 1.5)}h-${size}z`, { stroke: "var(--query)", "stroke-width": 1.5 }),
+    text(label, left - 5, Math.min(Math.max(middle + 4, top + 9), bottom), "query", picked),
+    middle >= top + 18 && text(rows[1], left - 5, top + 9, "muted", at("end")),
+    middle <= bottom - 18 && text(rows[2], left - 5, bottom, "muted", at("end")),
+    element("text", { ...along, ...at("middle") }, rows[0]),
+    text(columns[1], left, bottom + 14),
+    text(columns[2], end, bottom + 14, "muted", at("end")),
+    text(columns[0], left + size / 2, bottom + 14, columns[3], at("middle")),
+  ];
 }
 
 /** A clock for each pair, its hand turned as the picked position turns the pair. */
-function clocksOf({ kind, position, d_model }, { encoding }) {
-  if (kind !== "rotary") return { clocks: { d: "" }, hands: { d: "" } };
+function clocks({ position, d_model }, { encoding }) {
   const { left, top, size } = SHEET;
   const pairs = d_model / 2;
   const columns = Math.ceil(Math.sqrt(pairs));
@@ -171,70 +175,117 @@ function clocksOf({ kind, position, d_model }, { encoding }) {
   const above = top + (size - side * Math.ceil(pairs / columns)) / 2;
   const radius = 0.42 * side;
   const [r, f] = [radius.toFixed(2), (x) => x.toFixed(2)];
-  let [clocks, hands] = ["", ""];
+  let [faces, hands] = ["", ""];
   for (let i = 0; i < pairs; i++) {
     const x = left + ((i % columns) + 0.5) * side;
     const y = above + (Math.floor(i / columns) + 0.5) * side;
     const [cos, sin] = encoding[position].slice(2 * i, 2 * i + 2);
-    clocks += `M${f(x + radius)} ${f(y)}a${r} ${r} 0 1 0 ${f(-2 * radius)} 0`;
-    clocks += `a${r} ${r} 0 1 0 ${f(2 * radius)} 0h-${f(0.3 * radius)}`;
+    faces += `M${f(x + radius)} ${f(y)}a${r} ${r} 0 1 0 ${f(-2 * radius)} 0`;
+    faces += `a${r} ${r} 0 1 0 ${f(2 * radius)} 0h-${f(0.3 * radius)}`;
     hands += `M${f(x)} ${f(y)}l${f(radius * cos)} ${f(-radius * sin)}`;
   }
-  return { clocks: { d: clocks }, hands: { d: hands } };
+  return [line(faces), line(hands, { stroke: "var(--ink)", "stroke-width": 2.5, "data-part": "hands" })];
+}
+
+/** What the positions add or turn. */
+function encodingOf(s, now) {
+  const last = String(N - 1);
+  if (s.kind === "sinusoidal") {
+    const values = now.encoding.map((row) => row.map((x) => (x + 1) / 2));
+    const columns = ["dimension", "0", s.d_model - 1, "muted"];
+    return framed(values, s.position, s.position, { rows: ["position", "0", last, "muted"], columns });
+  }
+  if (isBiased(s.kind)) {
+    const columns = ["key at position", "0", last, "muted"];
+    return framed(scaled(blockOf(s, now)), s.head, s.head + 1, { rows: ["head", "1", N_HEADS, "muted"], columns });
+  }
+  return [edge(), s.kind === "rotary" && clocks(s, now)];
 }
 
 /** The similarity against the offset, and that of the other heads. */
-function curvesOf({ kind, position: p, d_model }, { similarity, biases }) {
+function curves({ kind, position: p, d_model }, { similarity, biases }) {
   const { left, top, size, pad } = SHEET;
+  const [middle, bottom, end] = [left + size / 2, top + size, left + size];
   const [low, high] = { sinusoidal: [-d_model / 2, d_model / 2], alibi: [-32, 0], relative: [-6, 2] }[kind] ?? [-1, 1];
   const y = (value) => top + pad + ((size - 2 * pad) * (high - value)) / (high - low);
   const x = (offset) => left + (size * (offset + N - 1)) / (2 * N - 2);
   const path = (values, first = 1 - N) =>
     "M" + values.map((value, at) => `${x(first + at).toFixed(1)} ${y(value).toFixed(1)}`).join("L");
-  const tick = (value, text) => ({ text, y: (y(value) + 4).toFixed(1) });
-  return {
-    zero: { d: `M${left} ${y(0).toFixed(1)}h${size}` },
-    others: { d: isBiased(kind) ? biases.map((row) => path(row)).join("") : "" },
-    curve: { d: path(similarity) },
-    reach: { d: path(similarity.slice(N - 1 - p, 2 * N - 1 - p), -p) },
-    high: tick(high, whole(high)),
-    level: tick(0, low < 0 && 0 < high ? "0" : ""),
-    low: tick(low, whole(low)),
-  };
+  const at = (anchor) => ({ "text-anchor": anchor });
+  const tick = (value) => text(whole(value), left - 5, y(value) + 4, "muted", at("end"));
+  const reach = { stroke: "var(--ink)", "stroke-width": 3, "data-part": "reach" };
+  return [
+    edge(),
+    line(`M${middle} ${top}v${size}`),
+    line(`M${left} ${y(0).toFixed(1)}h${size}`),
+    isBiased(kind) && line(biases.map((row) => path(row)).join(""), { "data-part": "others" }),
+    line(path(similarity), { stroke: "var(--muted)", "stroke-width": 1.5, "data-part": "curve" }),
+    line(path(reached(similarity, p), -p), reach),
+    tick(high),
+    low < 0 && 0 < high && tick(0),
+    tick(low),
+    text("−63", left, bottom + 14),
+    text("0", middle, bottom + 14, "muted", at("middle")),
+    text("63", end, bottom + 14, "muted", at("end")),
+    text("← key before", left, bottom + 28, "key"),
+    text("key after →", end, bottom + 28, "key", at("end")),
+  ];
 }
 
-/** The attributes of each moving part of the drawings; "text" is what it says. */
-export function marks(s, now) {
-  const { kind, position, d_model, head } = s;
-  const scale = (rows) => {
-    const [low, high] = [least(rows), most(rows)];
-    return rows.map((row) => row.map((x) => (high - low < 1e-9 ? 0.5 : (x - low) / (high - low))));
+export function picture(s) {
+  const now = compute(s);
+  const { position: p } = s;
+  const words = said(s, now);
+  const base = plain(s.base, 6);
+  const head = `${s.head + 1} of ${N_HEADS}`;
+  const control = (name, title, value, more) => {
+    const idle = name !== "position" && !USES[s.kind].includes(name);
+    return element(
+      "label", { class: name === "position" && "main" },
+      html`<span>${title} <b class="number">${value}</b></span>`,
+      element("input", { type: "range", name, min: 0, ...more, disabled: idle }),
+    );
   };
+  const score = (name, q, at) =>
+    html`<p><b class="big" data-part="${name}">${q in places ? signed(now.scores[p][q]) : "–"}</b><span>${at}</span></p>`;
+  const panel = (name, content, note = words[name]) =>
+    html`<div class="panel"><p>${note[0]}</p>${content}<p class="cell">${note[1]}</p></div>`;
   const ends = ["0", String(N - 1)];
-  const drawn = {
-    ...heat("scores", scale(now.scores)),
-    ...names("scores", ["query at position", ...ends, "key at position", ends[1]], position, SHEET.side, String(position)),
-    ...clocksOf(s, now),
-    ...curvesOf(s, now),
-  };
-  if (kind === "sinusoidal") {
-    const labels = ["position", ...ends, "dimension", String(d_model - 1)];
-    Object.assign(drawn, heat("encoding", now.encoding.map((row) => row.map((x) => (x + 1) / 2))));
-    Object.assign(drawn, names("encoding", labels, position, SHEET.side, String(position)));
-  } else if (isBiased(kind)) {
-    const labels = ["head", "1", String(N_HEADS), "key at position", ends[1]];
-    Object.assign(drawn, heat("encoding", scale(blockOf(s, now))));
-    Object.assign(drawn, names("encoding", labels, head, SHEET.size / N_HEADS, String(head + 1)));
-  } else {
-    Object.assign(drawn, heat("encoding", places.map(() => [0])));
-    for (const part of ["rows", "top", "bottom", "columns", "first", "last"]) drawn[`encoding_${part}`] = { text: "" };
-    Object.assign(drawn, { encoding_row: { d: "" }, encoding_here: { text: "", y: "0" } });
-  }
-  return drawn;
+  const sides = { rows: ["query at position", ...ends, "query"], columns: ["key at position", ...ends, "key"] };
+  const stop = nearest(STOPS.map(Math.log), Math.log(s.base));
+  return [
+    html`<div class="kinds" role="group" aria-label="Kind of positions">${Object.entries(KINDS).map(([kind, label]) =>
+      element("button", { type: "button", name: kind, "aria-pressed": String(kind === s.kind) }, label),
+    )}</div>`,
+    html`<div class="controls">
+${control("position", "Position", p, { max: N - 1, value: p })}
+${control("d_model", html`<i>d</i><sub>model</sub>`, s.d_model, { min: 2, max: 128, step: 2, value: s.d_model })}
+${control("base", "Base", base, { max: STOPS.length - 1, value: stop, "aria-valuetext": base })}
+${control("head", "Head", head, { max: N_HEADS - 1, value: s.head, "aria-valuetext": head })}
+${buttons()}</div>`,
+    html`<div class="readout">
+<p>Scores of position ${p} with position</p>
+<div class="trio">${score("before", p - 1, p ? p - 1 : "none before")}
+${score("itself", p, `${p}, itself`)}
+${score("after", p + 1, p < N - 1 ? p + 1 : "none after")}</div>
+<p class="verdict" aria-live="polite">${words.verdict}</p>
+</div>`,
+    html`<div class="panels">
+${panel("encoding", drawing("encoding", "What the positions add or turn", encodingOf(s, now)))}
+${panel("similarity", drawing("similarity", "A curve against the offset", curves(s, now)))}
+${panel("scores", drawing("scores", "Heatmap of the scores", framed(scaled(now.scores), p, p, sides)))}</div>`,
+    () => html`<div class="visually-hidden"><p>Encoding of position ${p}: ${now.encoding[p].map(signed).join(", ")}.</p>
+${table(
+  "The curve and the scores at the picked position", ["key", "offset", "curve", "score"],
+  reached(now.similarity, p).map((alike, j) => [
+    `position ${j}`, whole(j - p), signed(alike), signed(now.scores[p][j]),
+  ]),
+)}</div>`,
+  ];
 }
 
 /** Runnable NumPy for what is on the screen. */
-export function numpyCode({ kind, position, d_model, base, head }) {
+export function code({ kind, position, d_model, base, head }) {
   const angles = "angles = np.arange(n)[:, None] / base ** (np.arange(0, d_model, 2) / d_model)";
   const offset = "offset = np.arange(n) - np.arange(n)[:, None]  # key minus query";
   const before = {
@@ -274,63 +325,10 @@ export function numpyCode({ kind, position, d_model, base, head }) {
   ];
 }
 
-function render({ model, el }) {
-  const state = () => Object.fromEntries(TRAITS.map((trait) => [trait, model.get(trait)]));
-  const start = state();
-  let stops;
-
-  /** Sets attributes that differ. */
-  const give = (element, attributes) => {
-    for (const [name, value] of Object.entries(attributes)) {
-      if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
-    }
-  };
-
-  function draw(view) {
-    const s = state();
-    const now = compute(s);
-    const { spoken, ...texts } = said(s, now);
-    for (const [name, { text, ...attributes }] of Object.entries(marks(s, now))) {
-      give(view.part(name), attributes);
-      if (text !== undefined) view.put(name, { textContent: text });
-    }
-    for (const [name, text] of Object.entries(texts)) view.put(name, { textContent: text });
-
-    for (const kind of KINDS) give(view.part(kind), { "aria-pressed": kind === s.kind });
-    stops ??= view.part("base").dataset.stops.split(" ").map(Number);
-    const away = stops.map((stop) => Math.abs(Math.log(stop / s.base)));
-    view.put("position", { value: s.position });
-    view.put("d_model", { value: s.d_model });
-    view.put("base", { value: away.indexOf(Math.min(...away)) });
-    view.put("head", { value: s.head });
-    for (const name of ["base", "head"]) give(view.part(name), { "aria-valuetext": texts[`${name}_value`] });
-    for (const name of ["d_model", "base", "head"]) view.put(name, { disabled: !USES[s.kind].includes(name) });
-
-    // Only for the ear: wait until the slider rests.
-    view.later(() => {
-      view.put("spoken", { textContent: spoken });
-      const [, ...rows] = view.part("table").rows;
-      rows.forEach(({ cells }, j) => {
-        cells[1].textContent = whole(j - s.position);
-        cells[2].textContent = two(now.similarity[j - s.position + N - 1]);
-        cells[3].textContent = two(now.scores[s.position][j]);
-      });
-    });
-  }
-
-  const view = mount(model, el, draw);
-  const on = (name, event, handle) => view.part(name).addEventListener(event, handle);
-  for (const kind of KINDS) on(kind, "click", () => view.set({ kind }));
+export function live(view) {
+  for (const kind of Object.keys(KINDS)) view.on(kind, "click", () => view.set({ kind }));
   for (const name of ["position", "d_model", "head"]) {
-    on(name, "input", (event) => view.set({ [name]: Number(event.target.value) }));
+    view.on(name, "input", (event) => view.set({ [name]: Number(event.target.value) }));
   }
-  on("base", "input", (event) => view.set({ base: stops[event.target.value] }));
-  on("copy", "click", () => copy(view, numpyCode(state())));
-  on("reset", "click", () => {
-    view.set(start);
-    view.say("");
-  });
-  return view.end;
+  view.on("base", "input", (event) => view.set({ base: STOPS[event.target.value] }));
 }
-
-export default { render };

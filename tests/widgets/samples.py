@@ -6,14 +6,21 @@ from hypothesis import strategies as st
 
 from attnlib.widgets import (
     AttentionExplorer,
+    CostCalculator,
+    HandCalculator,
+    LayerExplorer,
     MaskPainter,
+    PositionsExplorer,
     Predict,
     Progress,
     Quiz,
     ScalingExplorer,
+    positions_explorer,
 )
 from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.core import DIVISORS
+from attnlib.widgets.cost_calculator import KINDS
+from attnlib.widgets.layer_explorer import NORMS
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
 GIBBERISH = re.compile(r"NaN|Infinity|undefined|\[object")
@@ -69,6 +76,41 @@ def quizzes(draw):
 
 
 @st.composite
+def costs(draw):
+    heads, group = draw(st.integers(1, 24)), draw(st.integers(1, 8))
+    return CostCalculator(
+        n=draw(st.integers(1, 2**20)),
+        n_heads=heads * group,
+        group=group,
+        d_model=heads * group * draw(st.integers(1, 128)),
+        n_layers=draw(st.integers(1, 100)),
+        bytes=draw(st.sampled_from([8, 4, 2, 1])),
+        kind=draw(st.sampled_from(KINDS)),
+        width=draw(st.integers(0, 2**20)),
+        memory=draw(st.floats(1e-3, 1e6)),
+    )
+
+
+@st.composite
+def hands(draw):
+    n, d_model, d_k, d_v = (draw(st.integers(1, 4)) for _ in range(4))
+    entries = st.floats(-3, 3).map(lambda x: round(x, 2) + 0.0)
+
+    def matrix(rows, columns):
+        row = st.lists(entries, min_size=columns, max_size=columns)
+        return draw(st.lists(row, min_size=rows, max_size=rows))
+
+    made = HandCalculator(
+        X=matrix(n, d_model),
+        W_Q=matrix(d_model, d_k),
+        W_K=matrix(d_model, d_k),
+        W_V=matrix(d_model, d_v),
+    )
+    made.step = draw(st.integers(0, made.n_steps - 1))
+    return made
+
+
+@st.composite
 def painters(draw):
     n = draw(st.integers(2, 8))
     row = st.lists(st.booleans(), min_size=n, max_size=n)
@@ -97,7 +139,25 @@ SAMPLES = {
         st.lists(sentences, min_size=1, max_size=5, unique=True),
     ),
     Quiz: quizzes(),
+    CostCalculator: costs(),
+    HandCalculator: hands(),
     MaskPainter: painters(),
+    LayerExplorer: st.builds(
+        LayerExplorer,
+        residual=st.booleans(),
+        norm=st.sampled_from(NORMS),
+        feed_forward=st.booleans(),
+        depth=st.integers(1, 24),
+        seed=st.integers(0, 999),
+    ),
+    PositionsExplorer: st.builds(
+        PositionsExplorer,
+        kind=st.sampled_from(positions_explorer.KINDS),
+        position=st.integers(0, 63),
+        d_model=st.integers(1, 64).map(lambda pairs: 2 * pairs),
+        base=st.floats(2, 1e6),
+        head=st.integers(0, 7),
+    ),
     ScalingExplorer: st.builds(
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))
     ),

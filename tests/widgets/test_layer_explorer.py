@@ -1,65 +1,49 @@
-"""LayerExplorer on the Python side: its numbers, what they show, its still picture, its errors."""
+"""LayerExplorer: its numbers in Python and in JavaScript, what they show, what its picture says."""
 
+import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 import torch
 import traitlets
-from bs4 import BeautifulSoup
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import attnlib
-from attnlib.bridge import to_torch
 from attnlib.widgets import LayerExplorer
 from attnlib.widgets import layer_explorer as module
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-explorers = st.builds(
-    LayerExplorer,
-    residual=st.booleans(),
-    norm=st.sampled_from(["post", "pre", "none"]),
-    feed_forward=st.booleans(),
-    depth=st.integers(1, 24),
-    seed=st.integers(0, 999),
-)
-
-
-def still(widget):
-    return BeautifulSoup(widget._repr_mimebundle_()[0]["text/html"], "html.parser")
-
-
-def encoder_layers(widget):
-    """The layers as the course's own EncoderLayer."""
-    norm, norm_first = attnlib.LayerNorm(), widget.norm == "pre"
-    return [
-        attnlib.EncoderLayer(a, attnlib.FeedForward(w_1, None, w_2, None), norm, norm, norm_first)
-        for a, w_1, w_2 in module._layers(widget.seed)
-    ]
+explorers = SAMPLES[LayerExplorer]
+some = settings(steady, max_examples=7)  # two stacks of 24 layers each
+SWITCHES = list(itertools.product([True, False], module.NORMS, [True, False]))
 
 
 # ---------------------------------------------------------------------------------- numbers
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_with_all_parts_it_is_a_stack_of_encoder_layers(norm):
+def test_with_all_parts_pytorch_gives_the_same_vectors(norm):
     explorer = LayerExplorer(norm=norm, depth=11, seed=7)
-    x = explorer.states[0]
-    for layer, state in zip(encoder_layers(explorer), explorer.states[1:], strict=False):
-        x, _ = layer(x)
-        np.testing.assert_allclose(state, x, rtol=0, atol=1e-12)
-    assert explorer.states.shape == (12, 7, 16)
-
-
-def test_pytorch_gives_the_same_vectors():
-    explorer = LayerExplorer(depth=5, seed=3)
     x = torch.tensor(explorer.states[0])[None]
-    for layer in encoder_layers(explorer)[:5]:
+    for (a, w_1, w_2), state in zip(module._layers(7), explorer.states[1:], strict=False):
+        options = {"norm_first": norm == "pre", "batch_first": True, "bias": False}
+        layer = torch.nn.TransformerEncoderLayer(16, 4, 64, dtype=torch.float64, **options).eval()
         with torch.no_grad():
-            x = to_torch(layer)(x)
-    np.testing.assert_allclose(explorer.states[-1], x[0].numpy(), rtol=0, atol=1e-12)
+            for parameter, weight in (
+                (layer.self_attn.in_proj_weight, np.hstack([a.w_q, a.w_k, a.w_v])),
+                (layer.self_attn.out_proj.weight, a.w_o),
+                (layer.linear1.weight, w_1),
+                (layer.linear2.weight, w_2),
+            ):
+                parameter.copy_(torch.tensor(weight.T))
+            x = layer(x)
+        np.testing.assert_allclose(state, x[0].numpy(), rtol=0, atol=1e-12)
+    assert explorer.states.shape == (12, 7, 16)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre", "none"])
@@ -183,20 +167,18 @@ def test_feed_forward_neither_stops_nor_reliably_slows_the_collapse(measured):
 # ----------------------------------------------------------------------------------- widget
 
 
-@settings(deadline=None, derandomize=True)
+@steady
 @given(explorers)
-def test_whatever_is_set_is_finite_and_drawn_without_gibberish(explorer):
+def test_whatever_is_set_is_finite(explorer):
     assert np.isfinite(explorer.states).all()
     assert (explorer.distance >= 0).all() and (explorer.distance <= 1).all()
-    drawn = explorer._picture()
-    assert "nan" not in drawn and "inf" not in drawn and "-0.00<" not in drawn
 
 
 def test_arrays_cannot_be_changed():
     explorer = LayerExplorer()
     with pytest.raises(ValueError, match="read-only"):
         explorer.states[0] = 0
-    for name in ("states", "distance", "norms", "cosines", "curves", "tokens"):
+    for name in ("states", "distance", "norms", "cosines", "curves"):
         with pytest.raises(AttributeError):
             setattr(explorer, name, 0)
 
@@ -247,56 +229,116 @@ def test_wrong_kind_is_refused(trait, value):
     assert repr(explorer) == before
 
 
-def test_unknown_argument():
-    with pytest.raises(TypeError, match="got heads"):
-        LayerExplorer(heads=3)
+# ------------------------------------------------------------------------------ in JavaScript
 
 
-def test_picture_is_the_same_every_time_and_shows_the_numbers():
-    explorer = LayerExplorer(norm="none", depth=24)
-    picture = still(explorer)
-    assert str(picture) == str(still(LayerExplorer(norm="none", depth=24)))
-    assert picture.fieldset.has_attr("disabled")
-    parts = {
-        name: picture.select_one(f"[data-part={name}]").get_text()
-        for name in ("distance", "norm_value", "verdict", "title")
-    }
-    assert parts["distance"] == f"{explorer.distance[-1]:.3f}"
-    assert parts["norm_value"] == f"{explorer.norms[-1]:.2f}"
-    assert parts["verdict"] == "Distance above 0.001 in all 24 layers: the tokens differ."
-    assert parts["title"] == "Token vectors after 24 layers: 7 tokens × 16 numbers"
-    vectors, cosines, curves = picture.find_all("table")
-    assert vectors.find_all("tr")[2].get_text(" ").split()[1] == f"{explorer.states[-1][1, 0]:.2f}"
-    assert [td.get_text() for td in cosines.find_all("tr")[1].find_all("td")] == [
-        f"{x:.2f}" for x in explorer.cosines[0]
-    ]
-    assert len(curves.find_all("tr")) == 26
-    for control in picture.find_all(["input", "select"]):
-        assert control.find_parent("label").get_text(strip=True)
+def assert_states(found, explorer):
+    """The states layer by layer, each within 1e-6 of its own largest entry, however small."""
+    for got, wanted in zip(found, explorer.states, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
 
 
-def test_picture_says_when_the_tokens_are_one():
-    picture = still(LayerExplorer(residual=False))
-    verdict = picture.select_one("[data-part=verdict]").get_text()
-    assert verdict == "Distance below 0.001 at layer 3: one vector for all."
-    assert picture.select_one("[data-part=distance]").get_text() == "≈ 0"
-    assert still(LayerExplorer(depth=1)).select_one("[data-part=title]").get_text().startswith(
-        "Token vectors after 1 layer:"
-    )  # fmt: skip
+@pytest.mark.parametrize(("residual", "norm", "feed_forward"), SWITCHES)
+def test_javascript_computes_what_attnlib_computes(residual, norm, feed_forward):
+    explorer = LayerExplorer(
+        residual=residual, norm=norm, feed_forward=feed_forward, depth=24, seed=499
+    )
+    found = js(explorer, "compute(state)")
+    assert_states(found["states"], explorer)
+    np.testing.assert_allclose(found["cosines"], explorer.cosines, rtol=0, atol=1e-9)
+    for name, curve in explorer.curves.items():
+        # Below 1e-13 a distance is what rounding left, which no two programs share.
+        atol = 1e-13 if "distance" in name else 0
+        np.testing.assert_allclose(found["curves"][name], curve, rtol=1e-6, atol=atol)
 
 
-def test_small_numbers_in_few_signs():
-    assert [module._size(x) for x in (0.0, -0.004, 3e-26, 12.25, -1234.0)] == [
-        "0.00",
-        "-4e-3",
-        "3e-26",
-        "12.25",
-        "-1e3",
-    ]
-    assert [module._brief(x) for x in (0.0, 1e-13, 7e-5, 0.18)] == ["≈ 0", "≈ 0", "7e-5", "0.180"]
-    assert module._fixed(-0.001) == "0.00"
+@some
+@given(explorers)
+def test_copied_code_gives_the_numbers_on_the_screen(explorer):
+    names = run(js(explorer, "code(state)"))
+    assert_states(names["states"], explorer)
+    np.testing.assert_allclose(names["distance"], explorer.distance, rtol=1e-6, atol=1e-13)
+    np.testing.assert_allclose(names["norms"], explorer.norms, rtol=1e-6)
 
 
-def test_module_stands_alone():
-    source = LayerExplorer._esm
-    assert "./core.js" not in source and "export default { render }" in source
+def assert_says(text, x, digits):
+    """A number stands there with `digits` decimals, or with one digit and a power of ten."""
+    if text == "≈ 0":
+        assert x < 1e-12
+    elif "e" in text:
+        assert not 0.01 <= abs(x) < 1000
+        assert float(text) == pytest.approx(x, abs=0.501 * 10 ** int(text.partition("e")[2]))
+    else:
+        assert text != "-0." + digits * "0" and len(text.partition(".")[2]) == digits
+        assert float(text) == pytest.approx(x, abs=0.501 * 10**-digits)
+
+
+@some
+@given(explorers)
+def test_the_picture_says_the_numbers(explorer):
+    soup = picture(explorer)
+    curves, last = explorer.curves, explorer.states[-1]
+    assert_says(soup.select_one("[data-part=distance]").get_text(), explorer.distance[-1], 3)
+    assert_says(soup.select_one("[data-part=norm_value]").get_text(), explorer.norms[-1], 2)
+    scale = soup.select_one("[data-part=scale]").get_text()
+    assert_says(scale.rpartition(" ")[2], np.abs(last).max(), 2)
+    together = np.flatnonzero(curves["distance"] < 1e-3)
+    assert soup.select_one(".verdict").get_text() == (
+        f"Distance below 0.001 at layer {together[0]}: one vector for all."
+        if together.size
+        else "Distance above 0.001 in all 24 layers: the tokens differ."
+    )
+    assert soup.select_one(".verdict").get_text() in soup.svg["aria-label"]
+    series = ["distance", "norm", "distance_full", "norm_full"]
+    for found, wanted, digits in zip(
+        soup.find_all("table"),
+        (last, explorer.cosines, np.stack([curves[name] for name in series], axis=1)),
+        ([2] * 16, [2] * 7, [3, 2, 3, 2]),
+        strict=True,
+    ):
+        rows = [row.find_all("td") for row in found.find_all("tr")[1:]]
+        for row, numbers in zip(rows, wanted, strict=True):
+            for cell, number, places in zip(row, numbers, digits, strict=True):
+                assert_says(cell.get_text(), number, places)
+
+
+@some
+@given(explorers)
+def test_the_picture_draws_the_numbers(explorer):
+    svg = picture(explorer).svg
+    last = explorer.states[-1]
+    for part, matrix, top, width, height in (
+        ("vectors", last / np.abs(last).max(), 24, 18.5, 18),
+        ("cosines", explorer.cosines, 208, 15, 15),
+    ):
+        drawn = np.zeros(matrix.shape)
+        for where, sign in (("above", 1), ("below", -1)):
+            path = svg.select_one(f"[data-part={part}_{where}]")["d"]
+            for x, y, side in re.findall(r"M(\S+) (\S+?)h(\S+?)v", path):
+                x, y, side = float(x), float(y), float(side)
+                i, j = int((y + side / 2 - top) / height), int((x + side / 2 - 52) / width)
+                # The outline of a hollow square adds to it.
+                drawn[i, j] = sign * ((side + (sign < 0)) / (0.9 * min(width, height))) ** 2
+        hidden = (0.9 * min(width, height)) ** -2  # a hollow square that is all outline
+        np.testing.assert_allclose(drawn, matrix, rtol=0, atol=max(0.01, hidden))
+    for name, left, wide, floor, height, low, high in (
+        ("norm", 218, 132, 313, 105, -1, 2),
+        ("distance", 52, 296, 464, 92, -8, 0),
+    ):
+        for part, curve in (("line", name), ("full", f"{name}_full")):
+            path = svg.select_one(f"[data-part={name}_{part}]")["d"]
+            x, y = np.array([corner.split() for corner in path[1:].split("L")], float).T
+            np.testing.assert_allclose((x - left) * 24 / wide, np.arange(25), atol=0.01)
+            powers = np.log10(np.clip(explorer.curves[curve], 10.0**low, 10.0**high))
+            found = low + (floor - y) * (high - low) / height
+            np.testing.assert_allclose(found, powers, rtol=0, atol=0.005)
+    dots = [(float(dot["cx"]), float(dot["cy"])) for dot in svg.find_all("circle")]
+    for (x, y), name in zip(dots, ("norm", "distance"), strict=True):
+        corners = svg.select_one(f"[data-part={name}_line]")["d"][1:].split("L")
+        here = [float(number) for number in corners[explorer.depth].split()]
+        assert (x, y) == pytest.approx(here, abs=0.06)
+
+
+def test_one_layer_is_one():
+    title = picture(LayerExplorer(depth=1)).find("text").get_text()
+    assert title == "Token vectors after 1 layer: 7 tokens × 16 numbers"

@@ -1,0 +1,216 @@
+"""CostCalculator: its counts, held against what NumPy does, its words, its errors."""
+
+import numpy as np
+import pytest
+import traitlets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import attnlib
+from attnlib.widgets import CostCalculator
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+calculators = SAMPLES[CostCalculator]
+some = settings(steady, max_examples=25)
+SIZES = {"n": 13, "d_model": 30, "n_heads": 6, "n_layers": 7, "bytes": 4, "width": 2, "group": 3}
+
+
+def costs(**sizes):
+    return js(CostCalculator(**sizes), "compute(state)")
+
+
+@some
+@given(calculator=calculators)
+def test_javascript_counts_what_python_counts(calculator):
+    found = js(calculator, "compute(state)")
+    assert found == pytest.approx(calculator.at(calculator.n), rel=1e-12)
+    assert js(calculator, "longest(state)") == calculator.longest
+
+
+def test_chai_piyo_times_the_output_projection():
+    """Chapter 10 counts 48 + 16 multiplications; here W_O is counted too, and additions."""
+    found = costs(n=2, d_model=4, n_heads=1, n_layers=1, group=1)
+    assert found["attention"] == 2 * (2 * 2 * 4 + 2 * 2 * 4)
+    assert found["projections"] == 2 * 4 * (2 * 4 * 4)
+
+
+def test_full_attention_is_counted_as_the_products_are():
+    n, d, h, layers = 13, 30, 6, 7
+    layer = attnlib.EncoderLayer.init(d, h, 4 * d, np.random.default_rng(0))
+    found = costs(**SIZES)
+    w, network = layer.attention, layer.feed_forward
+    weights = (w.w_q, w.w_k, w.w_v, w.w_o)
+    assert found["projections"] == 2 * n * sum(weight.size for weight in weights)
+    assert found["feed_forward"] == 2 * n * (network.w_1.size + network.w_2.size)
+    _, a = layer(np.zeros((n, d), np.float32))
+    assert found["weights"] == a.nbytes
+    assert found["attention"] == 2 * (2 * a.size * d // h)
+    keys = attnlib.split_heads(np.zeros((n, d), np.float32), h)
+    assert found["cache"] == layers * 2 * keys.nbytes
+
+
+def test_scores_and_blend_overtake_as_the_chapter_says():
+    found = costs(n=2 * 512)
+    assert found["attention"] == found["projections"]
+    found = costs(n=6 * 512)
+    assert found["attention"] == found["projections"] + found["feed_forward"]
+
+
+@some
+@given(n=st.integers(1, 60), width=st.integers(0, 70))
+def test_a_window_meets_as_many_keys_as_its_mask_allows(n, width):
+    found = costs(n=n, kind="window", width=width, n_heads=2, group=1, bytes=1)
+    assert found["weights"] == 2 * attnlib.window_mask(n, width).sum()
+
+
+def test_the_other_kinds_by_hand():
+    full = costs(**SIZES)
+    grouped = costs(**SIZES, kind="grouped")
+    assert grouped["cache"] == full["cache"] / 3 and grouped["weights"] == full["weights"]
+    assert grouped["projections"] == 2 * 13 * 30 * (30 + 10 + 10 + 30)
+    blockwise = costs(**SIZES | {"n": 1000}, kind="blockwise")
+    assert blockwise["weights"] == 128 * 1000 * 4
+    assert blockwise["attention"] == costs(**SIZES | {"n": 1000})["attention"]
+    linear = costs(**SIZES, kind="linear")
+    assert linear["weights"] == 6 * 5 * 5 * 4 and linear["cache"] == 7 * 6 * 5 * 5 * 4
+    assert linear["attention"] == 6 * (2 * 13 * 5 * 5 + 2 * 13 * 5 * 5)
+    window = costs(**SIZES, kind="window")
+    assert window["weights"] == 6 * 4 * (13 * 5 - 6) and window["cache"] == 7 * 2 * 3 * 30 * 4
+
+
+@pytest.mark.parametrize("kind", ["full", "blockwise", "window", "grouped"])
+@pytest.mark.parametrize("memory", [1e-6, 0.001, 24.0])
+def test_longest_is_the_last_that_fits(kind, memory):
+    calculator = CostCalculator(**SIZES, kind=kind, memory=memory)
+    last, next_one = (calculator.at(calculator.longest + more) for more in (0, 1))
+    fits = (found["weights"] + found["cache"] <= memory * 1e9 for found in (last, next_one))
+    assert list(fits) == [True, False]
+
+
+def test_longest_has_ends():
+    assert CostCalculator(kind="linear").longest == 2**40
+    assert CostCalculator(memory=1e-6).longest == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (999, "999 B"),
+        (1000, "1.00 kB"),
+        (536870912, "537 MB"),
+        (2147483648, "2.15 GB"),
+        (999_600, "1000 kB"),
+        (1e22, "10000 EB"),
+    ],
+)
+def test_amounts_in_words(number, words):
+    assert js(CostCalculator(), f"amount({number}, 'B')") == words
+
+
+@pytest.mark.parametrize(
+    ("traits", "message"),
+    [
+        ({"n": 0}, r"n \(tokens\) must lie between 1 and 1048576; got 0"),
+        ({"n": 2**21}, "got 2097152"),
+        ({"n_heads": 7}, "n_heads must divide d_model; got 7 and 512"),
+        ({"group": 3}, "group must divide n_heads; got 3 and 8"),
+        ({"d_model": 100}, "n_heads must divide d_model; got 8 and 100"),
+        ({"memory": 0.0}, "memory must lie above 0 and up to 1e6; got 0"),
+        ({"memory": float("nan")}, "memory must lie above 0 and up to 1e6; got nan"),
+        ({"width": -1}, "got -1"),
+    ],
+)
+def test_sizes_that_cannot_be(traits, message):
+    with pytest.raises(ValueError, match=message):
+        CostCalculator(**traits)
+
+
+def test_a_refused_size_leaves_the_one_before():
+    calculator = CostCalculator()
+    with pytest.raises(ValueError, match="must divide"):
+        calculator.n_heads = 5
+    assert calculator.n_heads == 8
+    for name, value in (("kind", "free"), ("bytes", 3), ("n", 1.5), ("d_model", "512")):
+        with pytest.raises(traitlets.TraitError):
+            setattr(calculator, name, value)
+
+
+@some
+@given(calculator=calculators)
+def test_copied_code_gives_the_numbers_on_the_screen(calculator):
+    names = run(js(calculator, "code(state)"))
+    for name, value in calculator.at(calculator.n).items():
+        assert names[name] == pytest.approx(value, rel=1e-12), name
+    fits = picture(calculator).select_one("[data-part=fits]").get_text() == "this text does"
+    assert names["printed"][-1] == f"fits: {fits}"
+
+
+@some
+@given(calculator=calculators)
+def test_the_drawing_shows_the_shares_and_where_this_text_stands(calculator):
+    sheet = picture(calculator).svg
+    assert "e+" not in str(sheet)
+    found = calculator.at(calculator.n)
+    flops = np.array([found[part] for part in ("projections", "attention", "feed_forward")])
+    widths = np.array([float(bar["width"]) for bar in sheet.find_all("rect")])
+    np.testing.assert_allclose(widths, 360 * flops / flops.sum(), atol=0.006)
+    n, held = np.log2(calculator.n), np.log10(found["weights"] + found["cache"])
+    dot = 52 + 296 * np.clip((n - 7) / 13, 0, 1), 230 - 200 * np.clip((held - 5) / 9, 0, 1)
+    np.testing.assert_allclose([float(sheet.circle[at]) for at in ("cx", "cy")], dot, atol=0.006)
+    curve = sheet.select_one("[stroke-width='2.5']")["d"].strip("M").split("L")
+    x, y = np.array([point.split() for point in curve], dtype=float).T
+    stops = [calculator.at(round(2 ** (7 + half / 2))) for half in range(27)]
+    held = np.log10([max(stop["weights"] + stop["cache"], 1) for stop in stops])
+    np.testing.assert_allclose(x, np.linspace(52, 348, 27), atol=0.06)
+    np.testing.assert_allclose(y, 230 - 200 * np.clip((held - 5) / 9, 0, 1), atol=0.06)
+
+
+def test_picture_says_what_is_computed():
+    soup = picture(CostCalculator())
+    words = {
+        name: soup.select_one(f"[data-part={name}]").get_text()
+        for name in ("n_value", "weights", "cache", "flops", "longest", "share", "fits")
+    }
+    assert words == {
+        "n_value": "4,096",
+        "weights": "537 MB",
+        "cache": "101 MB",
+        "flops": "60.1 G",
+        "longest": "27,004",
+        "share": "57 %",
+        "fits": "this text does",
+    }
+    assert soup.select_one("option[selected][value='512 8 6']")
+    assert all(field.has_attr("hidden") for field in soup.select(".extra label"))
+    rows = soup.select("[data-part=table] tr")
+    assert len(rows) == 8 and rows[-1].get_text(" ") == "524,288 8.80 TB 12.9 GB 566 T no"
+    grouped = picture(CostCalculator(kind="grouped", n_layers=90, memory=1e-3))
+    shown = [field.get_text().strip() for field in grouped.select(".extra label:not([hidden])")]
+    assert shown == ["Heads that share"]
+    assert grouped.select_one("[name=model] [selected]").get_text() == "your own"
+    assert grouped.select_one("[name=memory]")["value"] == "0.001"
+    assert grouped.caption.get_text() == "grouped queries: memory and work"
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "said"),
+    [
+        ("n_heads", "16", ""),
+        ("n_heads", "7", "Heads must divide d_model: 512 / 7 is not whole."),
+        ("n_heads", "12", "Heads must divide d_model: 512 / 12 is not whole."),
+        ("n_heads", "2", "Heads that share must divide the heads: 2 / 4 is not whole."),
+        ("d_model", "", "d_model must be a whole number from 1 to 65,536."),
+        ("d_model", "1e99", "d_model must be a whole number from 1 to 65,536."),
+        ("n_layers", "NaN", "Layers must be a whole number from 1 to 1,024."),
+        ("n_layers", "<b>6</b>", "Layers must be a whole number from 1 to 1,024."),
+        ("memory", "0.5", ""),
+        ("memory", "-1", "Memory must be a number of gigabytes above 0, up to 1,000,000."),
+        ("memory", "", "Memory must be a number of gigabytes above 0, up to 1,000,000."),
+    ],
+)
+def test_absurd_sizes_get_a_plain_message(name, typed, said):
+    assert js(CostCalculator(), f"complaint(state, {name!r}, {typed!r})") == said

@@ -1,0 +1,309 @@
+"""PositionsExplorer: its numbers in Python and in JavaScript, what its picture says and draws."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import traitlets
+from hypothesis import given, settings
+
+import attnlib
+from attnlib.widgets import PositionsExplorer
+from attnlib.widgets.positions_explorer import KINDS
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+pytestmark = pytest.mark.filterwarnings("error")
+explorers = SAMPLES[PositionsExplorer]
+some = settings(steady, max_examples=15)  # 64 x 64 x d_model products each
+
+
+def diagonal_spread(scores):
+    """How far the scores of one distance differ, at most."""
+    return max(np.ptp(np.diagonal(scores, k)) for k in range(-63, 64))
+
+
+@settings(steady, max_examples=40)
+@given(explorers)
+def test_without_positions_equal_words_score_equally_and_each_kind_changes_that(explorer):
+    scores, kind = explorer.scores, explorer.kind
+    assert scores.shape == (64, 64)
+    if kind == "none":
+        np.testing.assert_allclose(scores, 1, atol=1e-12)
+        return
+    assert np.ptp(scores) > 0.2
+    if kind == "sinusoidal":
+        assert diagonal_spread(scores) > 0.5  # the places meet the word too
+    else:
+        assert diagonal_spread(scores) < 1e-9
+    symmetric = np.allclose(scores, scores.T)
+    assert symmetric == (kind != "relative")
+
+
+@settings(steady, max_examples=40)
+@given(explorers)
+def test_similarity_is_the_diagonals_of_its_matrix(explorer):
+    matrix = {
+        "sinusoidal": explorer.encoding @ explorer.encoding.T,
+        "alibi": explorer.bias[explorer.head],
+        "relative": explorer.bias[explorer.head],
+    }.get(explorer.kind, explorer.scores)
+    offsets = range(-63, 64)
+    for k, value in zip(offsets, explorer.similarity, strict=True):
+        np.testing.assert_allclose(np.diagonal(matrix, k), value, atol=1e-9)
+
+
+def test_numbers_of_the_chapter():
+    """Two hands: position 2 is (0.909, -0.416, 0.020, 1.000), neighbours match by 1.540."""
+    explorer = PositionsExplorer(d_model=4)
+    np.testing.assert_allclose(explorer.encoding[2], [0.909, -0.416, 0.02, 1], atol=5e-4)
+    assert explorer.similarity[64] == pytest.approx(math.cos(1) + math.cos(0.01))
+    # Word (1, 0, 1, 0) / √2; positions 0 and 1: 1 + 1.540 + (0 + 0.841 + 0.010) / √2
+    assert explorer.scores[0, 1] == pytest.approx(1 + 1.540252 + 0.851471 / math.sqrt(2), abs=1e-6)
+
+
+def test_rotary_scores_are_the_mean_of_the_cosines():
+    explorer = PositionsExplorer(kind="rotary", d_model=4)
+    assert explorer.scores[7, 5] == pytest.approx((math.cos(2) + math.cos(0.02)) / 2)
+    np.testing.assert_allclose(
+        explorer.encoding[3], [math.cos(3), math.sin(3), math.cos(0.03), math.sin(0.03)]
+    )
+
+
+def test_alibi_takes_off_its_slope_for_each_step():
+    explorer = PositionsExplorer(kind="alibi", head=2)
+    assert explorer.scores[20, 13] == explorer.scores[13, 20] == pytest.approx(1 - 7 / 8)
+    np.testing.assert_array_equal(explorer.bias, attnlib.alibi_bias(8, 64))
+
+
+def test_relative_table_is_asymmetric_peaks_before_and_ends_at_eight():
+    explorer = PositionsExplorer(kind="relative", head=1)
+    assert explorer.table.shape == (8, 17)
+    np.testing.assert_array_equal(explorer.table.argmax(axis=1), 8 - np.arange(1, 9))
+    np.testing.assert_array_equal(explorer.table[0, 6:11], [1.5, 2, 1.5, 1, 0.5])
+    row = explorer.scores[20]
+    np.testing.assert_allclose(row[[18, 19, 20, 22]], [3, 2.5, 2, 1])
+    np.testing.assert_allclose(row[[3, 12, 28, 63]], [0, 0, -2, -2], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_multi_head_attention(kind):
+    """Scaled, with the maps that the docstring names, from the library's own layer."""
+    explorer = PositionsExplorer(kind=kind, d_model=6, head=3)
+    X = np.tile(explorer.word, (64, 1))
+    if kind == "sinusoidal":
+        X = X + attnlib.sinusoidal_positions(64, 6)
+    if kind == "rotary":
+        X = attnlib.rotary(X)
+    inputs = X * 6**0.25
+    _, weights = attnlib.scaled_dot_product_attention(inputs, inputs, X, explorer.bias[3])
+    np.testing.assert_allclose(attnlib.softmax(explorer.scores), weights, atol=1e-12)
+
+
+def test_what_a_kind_does_not_have_is_zero():
+    assert not PositionsExplorer(kind="sinusoidal").bias.any()
+    assert not PositionsExplorer(kind="alibi").encoding.any()
+    assert PositionsExplorer(kind="none", d_model=6).encoding.shape == (64, 6)
+    for name in ("encoding", "similarity", "scores", "bias", "word", "table"):
+        with pytest.raises(AttributeError):
+            setattr(PositionsExplorer(), name, 0)
+
+
+def test_repr_makes_it_again_and_traits_follow():
+    explorer = PositionsExplorer()
+    assert repr(explorer) == (
+        "PositionsExplorer(kind='sinusoidal', position=3, d_model=16, base=10000.0, head=0)"
+    )
+    explorer.d_model, explorer.kind = 22, "rotary"
+    assert explorer.encoding.shape == (64, 22)
+    assert repr(eval(repr(explorer))) == repr(explorer)
+    assert PositionsExplorer(base=100).base == 100.0
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "needed"),
+    [
+        ("position", -1, "a whole number from 0 to 63"),
+        ("position", 64, "a whole number from 0 to 63"),
+        ("position", True, "a whole number from 0 to 63"),
+        ("d_model", 7, "an even number from 2 to 128"),
+        ("d_model", 0, "an even number from 2 to 128"),
+        ("d_model", 130, "an even number from 2 to 128"),
+        ("base", 1.5, "a number from 2 to 1000000"),
+        ("base", math.nan, "a number from 2 to 1000000"),
+        ("base", math.inf, "a number from 2 to 1000000"),
+        ("head", 8, "a whole number from 0 to 7"),
+    ],
+)
+def test_absurd_number_is_refused_and_the_state_stays(trait, value, needed):
+    explorer = PositionsExplorer()
+    before = repr(explorer)
+    message = f"{trait} needs {needed}; got {value}"
+    with pytest.raises(ValueError, match=message):
+        setattr(explorer, trait, value)
+    with pytest.raises(ValueError, match=message):
+        PositionsExplorer(**{trait: value})
+    assert repr(explorer) == before
+
+
+@pytest.mark.parametrize(
+    ("trait", "value"),
+    [("kind", "learned"), ("kind", None), ("position", 1.5), ("d_model", "16"), ("base", "e")],
+)
+def test_wrong_kind_is_refused(trait, value):
+    with pytest.raises(traitlets.TraitError, match=trait):
+        PositionsExplorer(**{trait: value})
+
+
+def test_unknown_argument():
+    with pytest.raises(TypeError, match="takes kind, position, d_model, base, head; got n"):
+        PositionsExplorer(n=3)
+
+
+# ------------------------------------------------------------------------------ in JavaScript
+
+
+@some
+@given(explorers)
+def test_javascript_computes_what_attnlib_computes(explorer):
+    found = js(explorer, "compute(state)")
+    for name in ("encoding", "scores", "similarity"):
+        np.testing.assert_allclose(found[name], getattr(explorer, name), rtol=0, atol=1e-9)
+    by_offset = [[*bias[-1], *bias[0, 1:]] for bias in explorer.bias]
+    np.testing.assert_allclose(found["biases"], by_offset, rtol=0, atol=1e-12)
+
+
+@some
+@given(explorers)
+def test_copied_code_gives_the_numbers_on_the_screen(explorer):
+    names = run(js(explorer, "code(state)"))
+    np.testing.assert_allclose(names["scores"], explorer.scores, rtol=0, atol=1e-9)
+    assert names["position"] == explorer.position
+    if explorer.kind == "sinusoidal":
+        np.testing.assert_allclose(names["encoding"], explorer.encoding, rtol=0, atol=1e-9)
+    if explorer.bias.any():
+        np.testing.assert_allclose(names["bias"], explorer.bias, rtol=0, atol=1e-12)
+
+
+def numbers(text):
+    """The numbers that a text says, with a true minus."""
+    return [float(x.replace("−", "-")) for x in re.findall(r"−?\d+(?:\.\d+)?", text)]
+
+
+@some
+@given(explorers)
+def test_the_picture_says_the_numbers(explorer):
+    p, scores = explorer.position, explorer.scores
+    soup = picture(explorer)
+    for part, at in (("before", p - 1), ("itself", p), ("after", p + 1)):
+        text = soup.select_one(f"[data-part={part}]").get_text()
+        assert numbers(text) == pytest.approx(scores[p, at : at + 1] if at >= 0 else [], abs=0.0051)
+    encoding, _, heat = (note.get_text() for note in soup.select(".panel .cell"))
+    extremes = [scores.min(), scores.max()] if explorer.kind != "none" else []
+    assert numbers(heat) == pytest.approx([1, *extremes], abs=0.0051)
+    block = explorer.bias[:, p]
+    assert numbers(encoding) == pytest.approx(
+        {
+            "none": [],
+            "sinusoidal": [p, *explorer.encoding[p, :4], -1, 1],
+            "rotary": [p, p * explorer.base ** (2 / explorer.d_model - 1)],
+        }.get(explorer.kind, [block.min(), block.max()]),
+        rel=0.005,
+        abs=0.0051,
+    )
+    spoken = soup.select_one(".visually-hidden p").get_text()
+    assert numbers(spoken) == pytest.approx([p, *explorer.encoding[p]], abs=0.0051)
+    cells = [td.get_text() for td in soup.table.find_all("td")]
+    similar = explorer.similarity[63 - p : 127 - p]
+    for column, wanted in enumerate((np.arange(64) - p, similar, scores[p])):
+        np.testing.assert_allclose(numbers(" ".join(cells[column::3])), wanted, atol=0.0051)
+    assert "−0.00" not in soup.get_text()
+
+
+def raster(sheet, shape):
+    """The shades of a heatmap, painted from its paths."""
+    shades = np.zeros(shape)
+    for path in sheet.select(".cells path"):
+        for x, y, length in re.findall(r"M(\d+) (\d+)v(\d+)", path["d"]):
+            cells = shades[int(y) : int(y) + int(length), int(x)]
+            assert not cells.any()
+            cells[:] = float(path["opacity"])
+    return shades
+
+
+def points(path):
+    """The corners of a curve in its plot, left at 38 and 192 wide, 6 from top and floor."""
+    x, y = np.array([numbers(corner) for corner in path["d"][1:].split("L")]).T
+    return (x - 38) * 126 / 192 - 63, (y - 16) / 180
+
+
+@some
+@given(explorers)
+def test_the_picture_draws_the_numbers(explorer):
+    kind, p, head = explorer.kind, explorer.position, explorer.head
+    encoding, similarity, scores = picture(explorer).find_all("svg")
+    step = 0.5 / 16 + 0.006  # 16 shades, written with two decimals
+
+    def scaled(x):
+        return (x - x.min()) / np.ptp(x) if np.ptp(x) > 1e-9 else np.full(x.shape, 0.5)
+
+    heats = [(scores, scaled(explorer.scores))]
+    if kind == "sinusoidal":
+        heats.append((encoding, (explorer.encoding + 1) / 2))
+    elif kind in ("alibi", "relative"):
+        heats.append((encoding, scaled(explorer.bias[:, p])))
+    for sheet, wanted in heats:
+        np.testing.assert_allclose(raster(sheet, wanted.shape), wanted, rtol=0, atol=step)
+    row = {"sinusoidal": p, "alibi": head + 1, "relative": head + 1}.get(kind)
+    for sheet, label in ((scores, p), (encoding, row)):
+        bold = [text.get_text() for text in sheet.select("text[font-weight]")]
+        assert bold == ([] if label is None else [str(label)])
+
+    high, low = {
+        "sinusoidal": (explorer.d_model / 2, -explorer.d_model / 2),
+        "alibi": (0, -32),
+        "relative": (2, -6),
+    }.get(kind, (1, -1))
+    x, y = points(similarity.select_one("[data-part=curve]"))
+    np.testing.assert_allclose(x, np.arange(-63, 64), atol=0.04)
+    np.testing.assert_allclose(
+        high - y * (high - low), explorer.similarity, atol=4e-4 * (high - low)
+    )
+    reach, _ = points(similarity.select_one("[data-part=reach]"))
+    np.testing.assert_allclose(reach, np.arange(64) - p, atol=0.04)
+    assert bool(similarity.select("[data-part=others]")) == (kind in ("alibi", "relative"))
+
+    hands = re.findall(
+        r"l(\S+) ([^M]+)", "".join(h["d"] for h in encoding.select("[data-part=hands]"))
+    )
+    pairs = explorer.encoding[p].reshape(-1, 2) if kind == "rotary" else np.empty((0, 2))
+    radius = 0.42 * 192 / math.ceil(math.sqrt(explorer.d_model / 2))
+    hands = np.array(hands, float).reshape(-1, 2) * [1, -1] / radius
+    np.testing.assert_allclose(hands, pairs, rtol=0, atol=0.006 / radius)
+
+
+def test_picture_in_words():
+    soup = picture(PositionsExplorer(kind="alibi", position=20, head=2))
+    assert [p.get_text() for p in soup.select(".trio p")] == ["0.8819", "1.0020, itself", "0.8821"]
+    assert "takes off 1/8" in soup.select_one(".verdict").get_text()
+    assert [cell.get_text() for cell in soup.table.find_all("tr")[1]] == [
+        "position 0", "−20", "−2.50", "−1.50",
+    ]  # fmt: skip
+    assert [control["name"] for control in soup.select("input[disabled]")] == ["d_model", "base"]
+    pressed = soup.select("button[aria-pressed=true]")
+    assert [button["name"] for button in pressed] == ["alibi"]
+
+
+def test_at_either_end_there_is_no_neighbour():
+    first, last = (picture(PositionsExplorer(position=p)).select(".trio p") for p in (0, 63))
+    assert (first[0].get_text(), last[2].get_text()) == ("–none before", "–none after")
+
+
+def test_the_base_stands_at_the_nearest_stop_and_is_said_exactly():
+    slider = picture(PositionsExplorer(base=321.5)).select_one("[name=base]")
+    assert (slider["value"], slider["aria-valuetext"]) == ("7", "321.5")  # 500, by its logarithm
+    ends = [picture(PositionsExplorer(base=base)).select_one("[name=base]") for base in (2, 1e6)]
+    assert [end["value"] for end in ends] == ["0", ends[1]["max"]]
+    assert ends[1]["aria-valuetext"] == "1000000"
