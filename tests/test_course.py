@@ -1,9 +1,9 @@
 """_ext/course.py and _ext/contents.py: adding a chapter touches its notebook and `_toc.yml`."""
 
 import json
-import sys
 from pathlib import Path
 
+import course
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
@@ -17,9 +17,6 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tests.conftest import ROOT
 from tests.helpers import raises
 from tools.refresh import KERNEL
-
-sys.path.append(str(ROOT / "_ext"))
-import course
 
 TOC = """\
 format: jb-book
