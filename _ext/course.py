@@ -54,11 +54,6 @@ class Chapter:
     number: int
 
     @property
-    def name(self):
-        """The name of its file, without a number and the suffix."""
-        return Path(self.file).stem.partition("-")[2]
-
-    @property
     def page(self):
         """The name of its page."""
         return self.file.removesuffix(".ipynb")
@@ -133,13 +128,12 @@ class Chapter:
         """How many questions are kept under which key: its predictions, then its quiz."""
         code = "\n".join(c.source for c in self.notebook.cells if c.cell_type == "code")
         found = dict.fromkeys(re.findall(r'\bkey="([^"]+)"', code), 1)
-        for quiz in re.findall(r"Quiz\.for_chapter\(([^)]+)\)", code):
-            stem = quiz.strip("\"'")
-            path = self.root / "attnlib" / "widgets" / "quizzes" / f"{stem}.toml"
+        for name in re.findall(r'Quiz\.for_chapter\("([^"]+)"\)', code):
+            path = self.root / "attnlib" / "widgets" / "quizzes" / f"{name}.toml"
             if not path.is_file():
                 raise ChapterError(f"{self.file}: its quiz needs {path.relative_to(self.root)}")
             questions = tomllib.loads(path.read_text(encoding="utf-8"))["questions"]
-            found[f"chapter-{stem}-quiz"] = len(questions)
+            found[f"{name}-quiz"] = len(questions)
         return found
 
     @cached_property

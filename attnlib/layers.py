@@ -462,6 +462,17 @@ class EncoderLayer:
     ------
     Vaswani et al. 2017, *Attention Is All You Need*, section 3.1. `norm_first` is Xiong et al.
     2020, *On Layer Normalization in the Transformer Architecture*, section 3.
+
+    Examples
+    --------
+    Other parts make another layer: this one is of the kind that Llama has.
+
+    >>> rng = np.random.default_rng(0)
+    >>> heads = MultiHeadAttention.init(8, 4, rng, bias=False, n_kv_heads=2)
+    >>> network = SwiGLU(*rng.normal(size=(2, 8, 16)), rng.normal(size=(16, 8)))
+    >>> layer = EncoderLayer(heads, network, RMSNorm(), RMSNorm(), norm_first=True)
+    >>> layer(np.ones((3, 8)), mask=np.tri(3, dtype=bool))[0].shape
+    (3, 8)
     """
 
     attention: MultiHeadAttention

@@ -1,9 +1,9 @@
 """_ext/course.py and _ext/contents.py: adding a chapter touches its notebook and `_toc.yml`."""
 
 import json
-import sys
 from pathlib import Path
 
+import course
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
@@ -17,9 +17,6 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from tests.conftest import ROOT
 from tests.helpers import raises
 from tools.refresh import KERNEL
-
-sys.path.append(str(ROOT / "_ext"))
-import course
 
 TOC = """\
 format: jb-book
@@ -198,11 +195,11 @@ def test_what_is_stored_is_stable_and_a_chapter_that_goes_is_forgotten(book):
 def test_predictions_and_the_questions_of_the_quiz_are_counted(book):
     quizzes = book / "attnlib" / "widgets" / "quizzes"
     quizzes.mkdir(parents=True)
-    (quizzes / "1.toml").write_text("[[questions]]\n" * 3, encoding="utf-8")
-    cells = [new_code_cell("Quiz.for_chapter(1)")]
+    (quizzes / "rows.toml").write_text("[[questions]]\n" * 3, encoding="utf-8")
+    cells = [new_code_cell('Quiz.for_chapter("rows")')]
     nbformat.write(notebook("Rows", cells=cells), book / "chapters" / "01-rows.ipynb")
     (chapter,) = course.read(book)
-    assert chapter.questions == {"row-guess": 1, "chapter-1-quiz": 3}
+    assert chapter.questions == {"row-guess": 1, "rows-quiz": 3}
 
 
 # --- minutes -------------------------------------------------------------------------------------
@@ -258,7 +255,7 @@ def without_exercises(spoilt):
 
 
 def with_a_quiz(spoilt):
-    spoilt.cells[1].source = "Quiz.for_chapter(7)"
+    spoilt.cells[1].source = 'Quiz.for_chapter("none")'
 
 
 @pytest.mark.parametrize(
@@ -268,7 +265,7 @@ def with_a_quiz(spoilt):
         (lambda n: n.metadata.clear(), "the metadata attention_by_hand need 'week'"),
         (without_exercises, "the metadata attention_by_hand need 'exercise'"),
         (lambda n: n.metadata.attention_by_hand.update(exercise="No"), "it has no exercise 'No'"),
-        (with_a_quiz, "its quiz needs attnlib/widgets/quizzes/7.toml"),
+        (with_a_quiz, "its quiz needs attnlib/widgets/quizzes/none.toml"),
         (lambda n: n.cells[0].update(source="# Rows"), "the first cell needs **Time:** in its box"),
         (lambda n: n.cells.pop(), "the last cell needs to be text"),
     ],

@@ -6,18 +6,15 @@ import html
 import io
 import json
 import re
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "_ext"))
 import figures
 import head
 import highlight
 import math_fonts
 import mathematics
+import pytest
 from docutils import nodes
 from pygments import highlight as coloured
 from pygments.lexers import PythonLexer

@@ -2,18 +2,15 @@
 
 import re
 import shutil
-import sys
 from types import SimpleNamespace
 
 import furo
 import pytest
+import theme
 from sphinx.errors import ThemeError
 
 from tests.conftest import ROOT
 from tests.helpers import raises
-
-sys.path.append(str(ROOT / "_ext"))
-import theme
 
 PIECES = [
     (folder, name, piece)

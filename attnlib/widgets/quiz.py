@@ -37,19 +37,19 @@ class Quiz(CourseWidget):
         super().__init__(questions=questions, key=check_key(key), **traits)
 
     @classmethod
-    def for_chapter(cls, number):
-        """Return the quiz of a chapter, whose questions stand in `quizzes`.
+    def for_chapter(cls, name):
+        """Return the quiz of a chapter, by its file's name without the number.
 
         Raises
         ------
         ValueError
             If that chapter has no quiz.
         """
-        path = Path(__file__).parent / "quizzes" / f"{number}.toml"
+        path = Path(__file__).parent / "quizzes" / f"{name}.toml"
         if not path.is_file():
-            raise ValueError(f"number needs a chapter that has a quiz; got {number!r}")
+            raise ValueError(f"name needs a chapter that has a quiz; got {name!r}")
         questions = tomllib.loads(path.read_text(encoding="utf-8"))["questions"]
-        return cls(questions, key=f"chapter-{number}-quiz")
+        return cls(questions, key=f"{name}-quiz")
 
     @traitlets.default("chosen")
     def _nothing_chosen(self):
