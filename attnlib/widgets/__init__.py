@@ -3,6 +3,7 @@
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.hand_calculator import HandCalculator
+from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.mask_painter import MaskPainter
 from attnlib.widgets.positions_explorer import PositionsExplorer
@@ -15,6 +16,7 @@ __all__ = [
     "AttentionExplorer",
     "CostCalculator",
     "HandCalculator",
+    "HeadsViewer",
     "LayerExplorer",
     "MaskPainter",
     "PositionsExplorer",

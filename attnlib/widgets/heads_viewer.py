@@ -1,34 +1,16 @@
 """HeadsViewer: the attention weights of every head of every layer, handed over from Python."""
 
 import base64
-from html import escape
 
 import numpy as np
 import traitlets
 
-from attnlib.palette import cell_ink
-from attnlib.widgets.base import CourseWidget, esm
-from attnlib.widgets.scaling_explorer import entropy
-from attnlib.widgets.still import called, element, options, weight_table
+from attnlib.widgets.core import CourseWidget
 
 MAX_TOKENS = 64
 SLACK = 1e-3  # by which a row may miss 1, or 0: half precision rounds
 STEPS = 65535  # a weight travels as a whole number of these: 16 bits
-LINES = {"row": "of this token", "all": "of all tokens"}
-
-# Two sheets of one height, their rows on one line; heads_viewer.js draws on the same ones.
-HEIGHT, TOP, SIZE = 334, 64, 262
-WIDTH, LEFT = 360, 74
-LINES_WIDTH, QUERIES, FROM, TO, KEYS, NUMBERS = 330, 84, 92, 212, 220, 328
-
-_SHADES = {"small": 8, "large": 50, "lines": 20}  # how many steps of opacity each drawing has
-_SUMMARY = {
-    "previous": "weight on the token before",
-    "itself": "weight on itself",
-    "next": "weight on the token after",
-    "first": "weight on the first token",
-    "entropy": "entropy, in nats",
-}
+LINES = ("row", "all")
 
 
 class HeadsViewer(CourseWidget):
@@ -68,20 +50,17 @@ class HeadsViewer(CourseWidget):
     Notes
     -----
     The page holds each weight in 16 bits, exact to 1/131070, which takes 8/3 characters: 48 KiB
-    for 6 layers of 12 heads over 16 tokens. What the page says is computed from these: `summary`
-    and `sentence` here too. `weights` and `all_weights` are exactly what was handed over.
+    for 6 layers of 12 heads over 16 tokens. What the page says is computed from these; `weights`
+    and `all_weights` are exactly what was handed over.
     """
 
-    _esm = esm("heads_viewer")
-    _name = "heads"
-    _shown = ("texts", "text", "layer", "head", "row", "lines")
-
     texts = traitlets.List(read_only=True).tag(sync=True)
+    title = traitlets.Unicode(read_only=True).tag(sync=True)
     text = traitlets.Int(0).tag(sync=True)
     layer = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
     row = traitlets.Int(0).tag(sync=True)
-    lines = traitlets.Enum(list(LINES), "row").tag(sync=True)
+    lines = traitlets.Enum(LINES, "row").tag(sync=True)
 
     def __init__(
         self,
@@ -98,10 +77,9 @@ class HeadsViewer(CourseWidget):
     ):
         if not isinstance(title, str):
             raise TypeError(f"title must be a str; got {title!r}")
-        self._title = title
-        self._label = f"Heads viewer: {title}" if title else "Heads viewer"
         self._texts = _read_texts(tokens, weights, mask)
         super().__init__(text=text, layer=layer, head=head, row=row, lines=lines)
+        self.set_trait("title", title)
 
     @traitlets.default("texts")
     def _pack(self):
@@ -148,326 +126,23 @@ class HeadsViewer(CourseWidget):
         """True where a query of the picked text may attend to a key, (n, n)."""
         return self._at(self.text)[2]
 
-    @property
-    def summary(self):
-        """What marks the picked head: four mean weights, and its mean entropy in nats.
-
-        A dict with "previous", "itself", "next" and "first": the mean weight that tokens give
-        to the token before them, to themselves, to the token after and to the first of all; and
-        "entropy". Tokens with nothing to attend to do not count. None where no token counts.
-        """
-        weights = self._drawn
-        attends = weights.any(axis=1)
-
-        def mean(numbers, counts):
-            return float(numbers[counts].mean()) if counts.any() else None
-
-        return {
-            "previous": mean(np.diagonal(weights, -1), attends[1:]),
-            "itself": mean(np.diagonal(weights), attends),
-            "next": mean(np.diagonal(weights, 1), attends[:-1]),
-            "first": mean(weights[:, 0], attends),
-            "entropy": mean(entropy(weights), attends),
-        }
-
-    @property
-    def sentence(self):
-        """What the picked token does in the picked head, in words."""
-        said, weight = self._said
-        return f"{said} ({weight})" if weight else said
-
     def __repr__(self):
         """Return the state without the arrays: the same text in every run."""
         n_layers, n_heads = self.all_weights.shape[:2]
-        state = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown[1:])
+        state = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
         return f"HeadsViewer({n_layers} x {n_heads} heads, texts={list(self._texts)}, {state})"
 
     def _at(self, text):
         """Tokens, weights and mask of a text."""
         return list(self._texts.values())[text]
 
-    @property
-    def _drawn(self):
-        """The picked head's weights as the page has them, (n, n)."""
-        return _steps(self.weights) / STEPS
-
-    @property
-    def _row(self):
-        return min(self.row, len(self.tokens) - 1)
-
-    @property
-    def _said(self):
-        """The sentence, and the weight that ends it where there is one."""
-        row, names = self._drawn[self._row], called(self.tokens)
-        place = f" of layer {self.layer + 1}" if len(self.all_weights) > 1 else ""
-        said = f"Head {self.head + 1}{place}: '{names[self._row]}' attends "
-        if not row.any():
-            return f"{said}to nothing", ""
-        top = int(row.argmax())
-        return f"{said}most to '{names[top]}'", _two(row[top])
-
-    def _html(self):
-        tokens, allowed, weights, row = self.tokens, self.mask, self._drawn, self._row
-        n_layers, n_heads = self.all_weights.shape[:2]
-        selects = {
-            "text": ("Text", enumerate(self._texts)) if len(self._texts) > 1 else None,
-            "layer": ("Layer", _counted(n_layers)) if n_layers > 1 else None,
-            "head": ("Head", _counted(n_heads)),
-            "row": ("Token", [(i, f"{i + 1}: {token}") for i, token in enumerate(tokens)]),
-            "lines": ("Lines", LINES.items()),
-        }
-        state = {name: getattr(self, name) for name in selects} | {"row": row}
-        controls = "".join(
-            element(
-                "label",
-                f"<span>{choice[0]}</span>"
-                + element("select", options(choice[1], state[name]), name=name),
-                class_="wide" if name == "text" else False,
-            )
-            for name, choice in selects.items()
-            if choice
-        )
-        numbers = "".join(
-            f'<li><b class="number" data-part="{name}">{_two(number)}</b>'
-            f"<span>{_SUMMARY[name]}</span></li>"
-            for name, number in self.summary.items()
-        )
-        said, weight = self._said
-        weight = weight and " (" + element("b", weight, class_="number") + ")"
-        note = "All heads: layers in rows, heads in columns" if n_layers > 1 else "All heads"
-        heat = heat_marks(tokens, weights, allowed, row)
-        links = line_marks(tokens, weights, allowed, row, self.lines)
-        sheets = (
-            ("heat", WIDTH, heat, "Heatmap of the picked head's weights"),
-            ("links", LINES_WIDTH, links, "The same weights as lines between the tokens"),
-        )
-        drawings = "".join(
-            element(
-                "svg",
-                "".join(map(_mark, marks)),
-                data_part=part,
-                viewBox=f"0 0 {width} {HEIGHT}",
-                role="img",
-                aria_label=f"{name}; the table below holds the numbers",
-            )
-            for part, width, marks, name in sheets
-        )
-        table = weight_table(tokens, weights, allowed)
-        return f"""
-{element("p", escape(self._title), class_="title") if self._title else ""}
-<div class="pick" style="--heads: {n_heads}">
-<div class="all"><p class="note">{note}</p>
-<div class="scroll">{self._grid()}</div></div>
-<div class="controls">{controls}</div></div>
-<p class="said" role="status" data-part="said">{escape(said)}{weight}</p>
-<div><p class="note">The means of this head over all tokens</p>
-<ul class="summary">{numbers}</ul></div>
-<div class="sheets">{drawings}</div>
-<p class="cell" data-part="cell">Tap a row to pick its token.</p>
-<p class="buttons"><button type="button" name="copy">Copy as NumPy</button>
-<button type="button" name="reset">Reset</button></p>
-<div class="visually-hidden">{element("table", table, data_part="table")}</div>
-"""
-
-    def _grid(self):
-        """All heads of the picked text as a grid of buttons, one in the order of Tab."""
-        n_layers, n_heads = self.all_weights.shape[:2]
-        drawn = _steps(self.all_weights) / STEPS
-        n = len(self.tokens)
-        heads = "".join(element("th", i + 1, scope="col") for i in range(n_heads))
-        rows = [element("tr", f"<td></td>{heads}")]
-        for i, layer in enumerate(drawn):
-            cells = element("th", i + 1, scope="row") if n_layers > 1 else element("td")
-            for j, weights in enumerate(layer):
-                picked = (i, j) == (self.layer, self.head)
-                place = f"layer {i + 1}, " if n_layers > 1 else ""
-                paths = "".join(map(_mark, small_marks(weights, self.mask)))
-                button = element(
-                    "button",
-                    element("svg", paths, viewBox=f"-.5 0 {n} {n}", aria_hidden="true"),
-                    type="button",
-                    tabindex=0 if picked else -1,
-                    aria_pressed=str(picked).lower(),
-                    aria_label=f"{place}head {j + 1}",
-                )
-                cells += element("td", button)
-            rows.append(element("tr", cells))
-        return element(
-            "table",
-            "".join(rows),
-            class_="grid",
-            role="grid",
-            aria_label="All heads",
-            data_part="grid",
-            data_text=self.text,
-        )
-
-
-# Drawings as nested marks (tag, attributes, text or marks): the same ones in heads_viewer.js.
-
-
-def shades(weights, n_steps):
-    """A heatmap in units of a cell: a path for each step of opacity, cells of a column joined.
-
-    Each path runs down the middles of the columns, so its stroke is as wide as a cell.
-    """
-    paths = _runs(np.floor(weights * n_steps + 0.5).astype(int))
-    # Nothing is drawn for 0.
-    return [("path", {"d": d, "opacity": step / n_steps}, "") for step, d in paths if step]
-
-
-def _runs(steps):
-    """For each number in a matrix, in order: the number, and a path down all cells that hold it."""
-    paths = {}
-    for j, column in enumerate(steps.T.tolist()):
-        start = 0
-        for i in range(1, len(column) + 1):
-            if i == len(column) or column[i] != column[start]:
-                paths[column[start]] = paths.get(column[start], "") + f"M{j} {start}v{i - start}"
-                start = i
-    return sorted(paths.items())
-
-
-def small_marks(weights, allowed):
-    """A head in the grid: its heatmap, and stripes on the cells that are blocked."""
-    stripes = [("path", {"d": d, "class": "blocked"}, "") for may, d in _runs(allowed) if not may]
-    return shades(weights, _SHADES["small"]) + stripes
-
-
-def heat_marks(tokens, weights, allowed, row):
-    """The large heatmap: cells, hatches, numbers where they fit, tokens, the picked row."""
-    n = len(tokens)
-    side = SIZE / n
-    marks = [
-        (
-            "g",
-            {
-                "transform": f"translate({_short(LEFT + side / 2)} {TOP}) scale({_short(side)})",
-                "class": "cells",
-            },
-            shades(weights, _SHADES["large"]),
-        )
-    ]
-    if not allowed.all():
-        marks.append(("path", {"d": _hatches(allowed, side), "class": "hatch"}, ""))
-    for i in range(n):
-        y = TOP + (i + 0.5) * side
-        if side >= 10 or i == row:
-            marks.append(_label(tokens[i], LEFT - 8, y + 4, "query", end=True, bold=i == row))
-        if side >= 10:
-            turned = f"translate({_short(LEFT + (i + 0.5) * side + 3)} {TOP - 7}) rotate(-60)"
-            marks.append(("text", {"transform": turned, "fill": "var(--key)"}, _cut(tokens[i])))
-        if side >= 27:
-            marks += [
-                _number(weights[i, j], LEFT + (j + 0.5) * side, y + 4)
-                for j in range(n)
-                if allowed[i, j]
-            ]
-    frame = {"x": LEFT, "y": TOP + row * side, "width": SIZE, "height": side, "class": "frame"}
-    edge = {"x": LEFT, "y": TOP, "width": SIZE, "height": SIZE, "class": "edge"}
-    return [*marks, ("rect", edge, ""), ("rect", frame, "")]
-
-
-def line_marks(tokens, weights, allowed, row, lines):
-    """Queries on the left, keys on the right, a line as strong as the weight between them."""
-    n = len(tokens)
-    side = SIZE / n
-    middles = [TOP + (i + 0.5) * side for i in range(n)]
-    others = [i for i in range(n) if i != row] if lines == "all" else []
-    marks = [
-        ("text", {"x": QUERIES, "y": TOP - 12, "class": "head", "text-anchor": "end"}, "queries"),
-        ("text", {"x": KEYS, "y": TOP - 12, "class": "head"}, "keys"),
-    ]
-    for kind, rows in (("others", others), ("picked", [row])):
-        paths = {}
-        for i in rows:
-            for j in range(n):
-                step = int(np.floor(weights[i, j] * _SHADES["lines"] + 0.5))
-                line = f"M{FROM} {_short(middles[i])}L{TO} {_short(middles[j])}"
-                paths[step] = paths.get(step, "") + line
-        drawn = [
-            ("path", {"d": paths[step], **_strength(step / _SHADES["lines"])}, "")
-            for step in sorted(paths)
-            if step
-        ]
-        marks.append(("g", {"class": kind}, drawn))
-    top = int(weights[row].argmax()) if weights[row].any() else None
-    for i, token in enumerate(tokens):
-        y = middles[i] + 4
-        if side >= 10 or i == row:
-            marks.append(_label(token, QUERIES, y, "query", end=True, bold=i == row))
-        if side >= 10 or i == top:
-            marks.append(_label(token, KEYS, y, "key", end=False, bold=i == top))
-            said = _two(weights[row, i]) if allowed[row, i] else "masked"
-            style = {"fill": "var(--weight)" if allowed[row, i] else "var(--muted)"}
-            bold = {"font-weight": "bold" if i == top else "normal", "text-anchor": "end"}
-            marks.append(("text", {"x": NUMBERS, "y": y, **style, **bold}, said))
-    return marks
-
-
-def _strength(weight):
-    return {"opacity": weight, "stroke-width": 0.5 + 4.5 * weight}
-
-
-def _hatches(allowed, side):
-    """Diagonals across the cells that are blocked: forbidden looks different from zero."""
-    parts = (1 / 3, 2 / 3, 1) if side >= 10 else (1,)
-    lines = []
-    for i, j in np.argwhere(~allowed).tolist():
-        x, y = LEFT + j * side, TOP + i * side
-        for part in parts:
-            reach = _short(part * side)
-            lines.append(f"M{_short(x)} {_short(y + part * side)}l{reach} -{reach}")
-            if part < 1:
-                away = _short(x + part * side)
-                rest = _short(side - part * side)
-                lines.append(f"M{away} {_short(y + side)}l{rest} -{rest}")
-    return "".join(lines)
-
-
-def _label(token, x, y, role, *, end, bold):
-    place = {"x": x, "y": y, "text-anchor": "end" if end else "start"}
-    weight = {"font-weight": "bold" if bold else "normal", "fill": f"var(--{role})"}
-    return "text", {**place, **weight}, _cut(token)
-
-
-def _number(weight, x, y):
-    ink = cell_ink(weight).replace("_", "-")
-    return "text", {"x": x, "y": y, "text-anchor": "middle", "fill": f"var(--{ink})"}, _two(weight)
-
-
-def _mark(mark):
-    """A mark as markup."""
-    tag, attributes, content = mark
-    inner = escape(content) if isinstance(content, str) else "".join(map(_mark, content))
-    return element(tag, inner, **attributes)
-
-
-def _cut(token):
-    """A token that fits beside a drawing."""
-    return token if len(token) < 10 else token[:8] + "…"
-
-
-def _short(number):
-    """A length with two decimals at most."""
-    return f"{round(number, 2):g}"
-
-
-def _two(number):
-    """A number with two decimals, as toFixed gives them: ties, like 1/8, go up in both."""
-    return "–" if number is None else f"{number + 1e-9:.2f}"
-
-
-def _counted(n):
-    return [(i, str(i + 1)) for i in range(n)]
-
 
 # What is handed over.
 
 
 def _steps(weights):
-    """Weights in whole numbers of 1/65535, little-endian."""
-    return np.round(np.clip(weights, 0, 1) * np.float64(STEPS)).astype("<u2")
+    """Weights in whole numbers of 1/65535, the high bits first."""
+    return np.round(np.clip(weights, 0, 1) * np.float64(STEPS)).astype(">u2")
 
 
 def _read_texts(tokens, weights, mask):

@@ -2,12 +2,15 @@
 
 import re
 
+import numpy as np
 from hypothesis import strategies as st
 
+from attnlib.masks import causal_mask
 from attnlib.widgets import (
     AttentionExplorer,
     CostCalculator,
     HandCalculator,
+    HeadsViewer,
     LayerExplorer,
     MaskPainter,
     PositionsExplorer,
@@ -20,6 +23,7 @@ from attnlib.widgets import (
 from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.core import DIVISORS
 from attnlib.widgets.cost_calculator import KINDS
+from attnlib.widgets.heads_viewer import LINES
 from attnlib.widgets.layer_explorer import NORMS
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
@@ -122,6 +126,14 @@ def painters(draw):
     )
 
 
+# Two texts of a model of 2 layers with 3 heads; nothing of the second one is seen ahead.
+weights = np.random.default_rng(0).dirichlet(np.full(5, 0.3), (2, 3, 5))
+behind = causal_mask(3) * np.eye(3)[[0, 0, 2]]
+TEXTS = {
+    "a cat": ("The cat sat on it".split(), weights),
+    "a <b>": (["A", "<b>", "ran"], np.broadcast_to(behind, (2, 3, 3, 3)), causal_mask(3)),
+}
+
 SAMPLES = {
     AttentionExplorer: st.builds(
         AttentionExplorer,
@@ -157,6 +169,15 @@ SAMPLES = {
         d_model=st.integers(1, 64).map(lambda pairs: 2 * pairs),
         base=st.floats(2, 1e6),
         head=st.integers(0, 7),
+    ),
+    HeadsViewer: st.builds(
+        HeadsViewer,
+        st.just(TEXTS),
+        text=st.integers(0, 1),
+        layer=st.integers(0, 1),
+        head=st.integers(0, 2),
+        row=st.integers(0, 4),
+        lines=st.sampled_from(LINES),
     ),
     ScalingExplorer: st.builds(
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))

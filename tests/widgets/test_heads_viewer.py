@@ -1,0 +1,405 @@
+"""HeadsViewer: what it takes, its numbers against NumPy, its picture, its errors."""
+
+import base64
+import gzip
+
+import numpy as np
+import pytest
+import traitlets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import attnlib
+from attnlib.widgets import HeadsViewer
+from attnlib.widgets.heads_viewer import LINES
+from tests.helpers import steady
+from tests.widgets.pictures import drawn, js, picture, run
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
+CAT = ["The", "cat", "sat"]
+# By hand: two heads of three tokens; the second head's last row has nothing to attend to.
+HAND = np.array(
+    [
+        [[0.5, 0.25, 0.25], [1, 0, 0], [0.2, 0.2, 0.6]],
+        [[0, 1, 0], [0.5, 0, 0.5], [0, 0, 0]],
+    ]
+)
+some = settings(steady, max_examples=25)
+
+
+def random_weights(*shape, mask=True, seed=0):
+    """Weights sharp enough that some are close to 1; some rows are empty."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(0, 3, (*shape, shape[-1]))
+    scores[rng.random(shape) < 0.1] = -np.inf
+    return attnlib.softmax(np.where(mask, scores, -np.inf))
+
+
+@st.composite
+def viewers(draw):
+    """Models and texts of all sizes."""
+    n_layers, n_heads = draw(st.integers(1, 3)), draw(st.integers(1, 5))
+    letters = st.characters(exclude_categories=["C"])
+    texts = {}
+    for name in draw(st.lists(st.sampled_from("abc"), min_size=1, unique=True)):
+        n = draw(st.sampled_from([1, 2, 3, 5, 11, 29]))
+        mask = {
+            "none": np.ones((n, n), bool),
+            "causal": attnlib.causal_mask(n),
+            "window": attnlib.window_mask(n, 2),
+        }[draw(st.sampled_from(["none", "causal", "window"]))]
+        seed = draw(st.integers(0, 2**32 - 1))
+        weights = random_weights(n_layers, n_heads, n, mask=mask, seed=seed)
+        tokens = draw(st.lists(st.text(letters, max_size=20), min_size=n, max_size=n))
+        texts[name] = (tokens, weights, mask)
+    return HeadsViewer(
+        texts,
+        text=draw(st.integers(0, len(texts) - 1)),
+        layer=draw(st.integers(0, n_layers - 1)),
+        head=draw(st.integers(0, n_heads - 1)),
+        row=draw(st.integers(0, max(len(tokens) for tokens, _, _ in texts.values()) - 1)),
+        lines=draw(st.sampled_from(LINES)),
+    )
+
+
+def picked(viewer):
+    """The row that is looked at."""
+    return min(viewer.row, len(viewer.tokens) - 1)
+
+
+def means(weights):
+    """What marks a head: four mean weights and the mean entropy of the rows that are not empty."""
+    n = len(weights)
+    full = [i for i in range(n) if weights[i].sum() > 0.5]
+    numbers = {
+        "previous": [weights[i, i - 1] for i in full if i > 0],
+        "itself": [weights[i, i] for i in full],
+        "next": [weights[i, i + 1] for i in full if i < n - 1],
+        "first": [weights[i, 0] for i in full],
+        "entropy": [-sum(w * np.log(w) for w in weights[i] if w > 0) for i in full],
+    }
+    return {name: np.mean(found) if found else None for name, found in numbers.items()}
+
+
+def parts(viewer):
+    """What the picture says: the sentence, and the five means."""
+    soup = picture(viewer)
+    said = soup.select_one(".said").get_text()
+    return said, [number.get_text() for number in soup.select(".summary b")]
+
+
+# ------------------------------------------------------------------------------ Its numbers
+
+
+def test_numbers_done_by_hand():
+    entropy = (1.5 * np.log(2) + 0 - 0.4 * np.log(0.2) - 0.6 * np.log(0.6)) / 3
+    viewer = HeadsViewer(CAT, HAND, row=1)
+    expected = {"previous": 0.6, "itself": 1.1 / 3, "next": 0.125, "first": 1.7 / 3}
+    found = js(viewer, "compute(state)")
+    assert found["means"] == pytest.approx(expected | {"entropy": entropy}, abs=2e-4)
+    assert parts(viewer)[0] == "Head 1: 'cat' attends most to 'The' (1.00)"
+    viewer.head, viewer.row = 1, 2  # the empty row counts in no mean
+    expected = {"previous": 0.5, "itself": 0, "next": 0.75, "first": 0.25}
+    found = js(viewer, "compute(state)")
+    assert found["means"] == pytest.approx(expected | {"entropy": np.log(2) / 2}, abs=2e-5)
+    assert found["top"] == -1
+    assert parts(viewer)[0] == "Head 2: 'sat' attends to nothing"
+
+
+def test_one_token_has_no_neighbours_and_an_empty_text_no_means():
+    viewer = HeadsViewer(["it"], [[[1.0]], [[0.0]]])
+    assert parts(viewer)[1] == ["–", "1.00", "–", "1.00", "0.00"]
+    viewer.head = 1
+    assert parts(viewer)[1] == ["–"] * 5
+
+
+def test_a_tie_goes_up():
+    _, numbers = parts(HeadsViewer(list("abcdefgh"), [np.eye(8)]))
+    assert numbers[3] == "0.13"  # 1/8
+
+
+def test_equal_tokens_are_numbered():
+    viewer = HeadsViewer(["the"] * 8, np.full((3, 1, 8, 8), 1 / 8), layer=2, row=4)
+    said, numbers = parts(viewer)
+    assert said == "Head 1 of layer 3: 'the (5)' attends most to 'the (1)' (0.13)"
+    assert numbers[-1] == f"{np.log(8):.2f}"
+
+
+@some
+@given(viewer=viewers())
+def test_the_page_gets_the_weights_and_computes_their_means(viewer):
+    found = js(viewer, "compute(state)")
+    carried = np.array(found["weights"])
+    assert abs(carried - viewer.weights).max() <= 1 / 131070 + 1e-15
+    assert found["tokens"] == viewer.tokens
+    np.testing.assert_array_equal(found["allowed"], viewer.mask)
+    row = carried[picked(viewer)]
+    assert (found["row"], found["top"]) == (picked(viewer), row.argmax() if row.any() else -1)
+    for name, mean in means(carried).items():
+        assert found["means"][name] == (None if mean is None else pytest.approx(mean, abs=1e-9))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])  # 2 bytes each, of which base64 takes 3 at once
+def test_all_heads_travel(n):
+    weights = random_weights(2, 3, n, seed=n)
+    viewer = HeadsViewer(list("abcde")[:n], weights)
+    assert viewer.all_weights.tolist() == weights.tolist()
+    for place in np.ndindex(2, 3):
+        viewer.layer, viewer.head = place
+        carried = np.array(js(viewer, "compute(state)")["weights"])
+        assert abs(carried - weights[place]).max() <= 1 / 131070 + 1e-15
+    steps = np.frombuffer(base64.b64decode(viewer.texts[0]["weights"]), ">u2")
+    np.testing.assert_allclose(steps / 65535, weights.ravel(), rtol=0, atol=1 / 131070 + 1e-15)
+
+
+@some
+@given(viewer=viewers())
+def test_copied_code_gives_the_weights_and_their_means(viewer):
+    names = run(js(viewer, "code(state)"))
+    assert names["tokens"] == viewer.tokens
+    assert [names[n] for n in ("layer", "head", "row")] == [
+        viewer.layer,
+        viewer.head,
+        picked(viewer),
+    ]
+    np.testing.assert_allclose(names["weights"], viewer.weights, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(names.get("mask", np.ones_like(viewer.mask)), viewer.mask)
+    for line, mean in zip(names["printed"], means(viewer.weights).values(), strict=False):
+        assert line == "none" if mean is None else float(line) == pytest.approx(mean, abs=0.0051)
+
+
+# -------------------------------------------------------------------------------- What it takes
+
+
+def test_what_the_layers_return_is_taken_as_it_is():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5, 12)).astype(np.float32)
+    encoder = attnlib.Encoder.init(2, 12, 3, 17, rng)
+    for tokens in (x, x[None]):  # without and with a batch axis of 1
+        _, weights = encoder(tokens)
+        viewer = HeadsViewer(list("abcde"), weights, layer=1, head=2)
+        np.testing.assert_array_equal(viewer.weights, weights[1].reshape(3, 5, 5)[2])
+        assert viewer.all_weights.shape == (2, 3, 5, 5)
+        assert viewer.all_weights.dtype == np.float32
+    _, weights = attnlib.MultiHeadAttention.init(12, 3, rng)(x, mask=attnlib.causal_mask(5))
+    viewer = HeadsViewer(list("abcde"), weights, mask=attnlib.causal_mask(5))
+    assert viewer.all_weights.shape == (1, 3, 5, 5)
+
+
+def test_handed_over_arrays_are_copied_and_kept_from_change():
+    weights = random_weights(2, 3, 3)
+    viewer = HeadsViewer(CAT, weights)
+    weights[:] = 0
+    assert viewer.weights.sum() > 0
+    for array in (viewer.weights, viewer.all_weights, viewer.mask):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    with pytest.raises(traitlets.TraitError, match="read-only"):
+        viewer.texts = []
+
+
+def test_several_texts():
+    money, river = random_weights(2, 3, 5), random_weights(2, 3, 3)
+    mask = np.array([[[True, True, False]]])  # as padding_mask gives it for a batch of one
+    river = np.stack([np.pad(r[:, :2, :2], ((0, 0), (0, 1), (0, 1))) for r in river])
+    river /= np.where(river.sum(-1, keepdims=True), river.sum(-1, keepdims=True), 1)
+    texts = {"money": (list("abcde"), money), "river": (CAT, river, mask)}
+    viewer = HeadsViewer(texts, head=2, row=4)
+    assert parts(viewer)[0].startswith("Head 3 of layer 1: 'e' attends ")
+    viewer.text = 1
+    assert viewer.tokens == CAT
+    np.testing.assert_array_equal(viewer.weights, river[0, 2])
+    assert viewer.mask.tolist() == [[True, True, False]] * 3
+    assert parts(viewer)[0] == "Head 3 of layer 1: 'sat' attends to nothing"  # its last one
+    assert picture(viewer).select_one("[name=row] [selected]")["value"] == "2"
+    options = picture(viewer).select("[name=text] option")
+    assert [option.get_text() for option in options] == ["money", "river"]
+    assert repr(viewer) == (
+        "HeadsViewer(2 x 3 heads, texts=['money', 'river'], "
+        "text=1, layer=0, head=2, row=4, lines='row')"
+    )
+
+
+GOOD = random_weights(2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ((CAT,), TypeError, "weights are needed beside the tokens"),
+        (("abc", GOOD), TypeError, "tokens must be a list of str; got 'abc'"),
+        ((["a", "b", 3], GOOD), TypeError, r"tokens must be a list of str; got \['a', 'b', 3\]"),
+        (([], GOOD), ValueError, "tokens must be 1 to 64; got 0"),
+        ((["a"] * 65, GOOD), ValueError, "tokens must be 1 to 64; got 65"),
+        (
+            (CAT[:2], GOOD),
+            ValueError,
+            r"\(n_layers, n_heads, 2, 2\), or one such layer, for 2 tokens; got \(2, 3, 3, 3\)",
+        ),
+        ((CAT, GOOD[0, 0]), ValueError, r"for 3 tokens; got \(3, 3\)"),
+        ((CAT, GOOD[:, :0]), ValueError, r"for 3 tokens; got \(2, 0, 3, 3\)"),
+        ((CAT, [GOOD[0], GOOD[1, :2]]), ValueError, "weights must have one shape in all layers"),
+        ((CAT, GOOD.astype(complex)), TypeError, "weights must be numbers; got dtype complex128"),
+        ((CAT, GOOD > 0.2), TypeError, "weights must be numbers; got dtype bool"),
+        ((CAT, GOOD * np.nan), ValueError, "weights must be finite and not below 0"),
+        ((CAT, -GOOD), ValueError, "weights must be finite and not below 0"),
+        (
+            (CAT, HAND * [[[1], [2], [1]]]),
+            ValueError,
+            "each row of weights must sum to 1, .* got 2 in layer 0, head 0, row 1",
+        ),
+        (({},), ValueError, "the dict needs at least one text"),
+        (({"a": (CAT, GOOD)}, GOOD), TypeError, "weights and mask stand in the dict"),
+        (({" ": (CAT, GOOD)},), TypeError, "name of a text must be a str that is not blank"),
+        (({"a": GOOD},), TypeError, r"text 'a' must be \(tokens, weights\) or .* got a ndarray"),
+        (({"a": (CAT, GOOD), "b": (CAT, GOOD[:1])},), ValueError, "same numbers of layers and"),
+        (({"a": (CAT, -GOOD)},), ValueError, "weights of 'a' must be finite"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        HeadsViewer(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"mask": np.ones((3, 3))}, TypeError, "mask must be bool, .* got dtype float64"),
+        (
+            {"mask": np.ones((2, 3), bool)},
+            ValueError,
+            r"mask must broadcast to \(3, 3\), queries by keys; got \(2, 3\)",
+        ),
+        (
+            {"mask": attnlib.causal_mask(3)},
+            ValueError,
+            "weights must be 0 where the mask is False; got .* in layer .*, head .*, row 0, column",
+        ),
+        ({"title": 3}, TypeError, "title must be a str; got 3"),
+        ({"colour": "red"}, TypeError, "colour"),
+        ({"layer": 2}, ValueError, "layer needs a whole number from 0 to 1; got 2"),
+        ({"head": -1}, ValueError, "head needs a whole number from 0 to 2; got -1"),
+        ({"row": 3}, ValueError, "row needs a whole number from 0 to 2; got 3"),
+        ({"text": 1}, ValueError, "text needs a whole number from 0 to 0; got 1"),
+        ({"head": True}, (ValueError, traitlets.TraitError), "head"),
+        ({"head": 1.5}, traitlets.TraitError, "head"),
+        ({"lines": "none"}, traitlets.TraitError, "lines"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_and_the_state_stays(options, kind, message):
+    with pytest.raises(kind, match=message):
+        HeadsViewer(CAT, GOOD, **options)
+    (name, value) = next(iter(options.items()))
+    if name in HeadsViewer._shown:
+        viewer = HeadsViewer(CAT, GOOD)
+        before = repr(viewer)
+        with pytest.raises(kind, match=message):
+            setattr(viewer, name, value)
+        assert repr(viewer) == before
+
+
+# ------------------------------------------------------------------------------- The picture
+
+
+def test_picture_shows_the_starting_state():
+    mask = attnlib.causal_mask(3)
+    weights = HAND * mask
+    weights[0, 0] = [1, 0, 0]
+    weights[1] = [[1, 0, 0], [0, 0, 0], [0, 0.25, 0.75]]
+    viewer = HeadsViewer(CAT, weights, mask=mask, head=1, row=2, lines="all", title="Small")
+    soup = picture(viewer)
+    assert soup.fieldset["aria-label"] == "Heads viewer: Small"
+    assert soup.select_one(".title").get_text() == "Small"
+    buttons = soup.select("[role=grid] button")
+    assert [b["aria-pressed"] for b in buttons] == ["false", "true"]
+    assert [b["aria-label"] for b in buttons] == ["head 1", "head 2"]
+    assert [b["tabindex"] for b in buttons] == ["-1", "0"]
+    # Cells of the second head: weight 1 at (0, 0); 1/4 and 3/4 in the last row; the rest blank.
+    cells = {path.get("opacity", "blocked"): path["d"] for path in buttons[1].select("path")}
+    assert cells == {"1": "M0 0v1", "0.25": "M1 2v1", "0.75": "M2 2v1", "blocked": "M1 0v1M2 0v2"}
+    heat = [text.get_text() for text in soup.select("[data-part=heat] text")]
+    shown = [text for text in heat if text[0] in "01"]
+    assert shown == ["1.00", "0.00", "0.00", "0.00", "0.25", "0.75"]
+    links = [text.get_text() for text in soup.select("[data-part=links] text")]
+    assert links[2:] == ["The", "The", "0.00", "cat", "cat", "0.25", "sat", "sat", "0.75"]
+    # Rows lie 262/3 apart, the first 262/6 below 64; lines go from a query to a key, .05 a step.
+    one, two, three = (f"{64 + (i + 0.5) * 262 / 3:.2f}" for i in range(3))
+    strokes = [
+        [(p["d"], p["opacity"], p["stroke-width"]) for p in soup.select(f".{kind} path")]
+        for kind in ("others", "picked")
+    ]
+    assert strokes == [
+        [(f"M92 {one}L212 {one}", "1", "5")],
+        [
+            (f"M92 {three}L212 {two}", "0.25", "1.63"),
+            (f"M92 {three}L212 {three}", "0.75", "3.88"),
+        ],
+    ]
+    rows = [[c.get_text() for c in tr.select("td")] for tr in soup.select("table")[1]("tr")]
+    assert rows[1:] == [
+        ["1.00", "masked", "masked"],
+        ["0.00", "0.00", "masked"],
+        ["0.00", "0.25", "0.75"],
+    ]
+
+
+@some
+@given(viewer=viewers())
+def test_picture_states_what_the_weights_say(viewer):
+    soup = picture(viewer)
+    steps = np.round(viewer.weights * 65535) / 65535
+    numbers = [b.get_text() for b in soup.select(".summary b")]
+    two = [f"{mean + 1e-9:.2f}" if mean is not None else "–" for mean in means(steps).values()]
+    assert numbers == two
+    row, may = steps[picked(viewer)], viewer.mask[picked(viewer)]
+    said = soup.select_one(".said")
+    where = f"Head {viewer.head + 1}"
+    where += f" of layer {viewer.layer + 1}" * (len(viewer.all_weights) > 1)
+    assert said.get_text().startswith(f"{where}: '")
+    assert ("attends to nothing" in said.get_text()) == (not row.any())
+    if row.any():
+        assert said.b.get_text() == f"{row.max() + 1e-9:.2f}"
+    told = [text.get_text() for text in soup.select("[data-part=links] text[x='328']")]
+    wanted = [f"{w + 1e-9:.2f}" if m else "masked" for w, m in zip(row, may, strict=True)]
+    crowded = len(row) > 26  # then only the largest weight has room for its number
+    assert told == ([wanted[row.argmax()]] * bool(row.any()) if crowded else wanted)
+    shades = [
+        {int(column) for column, _ in (run.split(" ") for run in path["d"][1:].split("M"))}
+        for path in soup.select("[data-part=heat] .cells path")
+    ]
+    assert set().union(*shades) == set(np.flatnonzero((steps >= 0.01).any(axis=0)))
+
+
+def test_masked_is_said_and_hatched():
+    soup = picture(HeadsViewer(CAT, [np.eye(3)], mask=np.eye(3, dtype=bool)))
+    assert soup.select_one("[data-part=links]").get_text().count("masked") == 2
+    assert soup.select_one(".hatch")["d"].count("M") == 6 * 5  # five diagonals a cell
+    free = picture(HeadsViewer(CAT, [np.eye(3)]))
+    assert free.select_one(".hatch")["d"] == "" and not free.select(".blocked")
+
+
+def test_controls_appear_where_there_is_a_choice():
+    soup = picture(HeadsViewer({"a": (CAT, GOOD), "b": (CAT, GOOD)}))
+    names = [select["name"] for select in soup("select")]
+    assert names == ["text", "layer", "head", "row", "lines"]
+    soup = picture(HeadsViewer(CAT, HAND))
+    assert [select["name"] for select in soup("select")] == ["head", "row", "lines"]
+
+
+def test_hostile_names_are_text_in_the_picture():
+    viewer = HeadsViewer({HOSTILE: ([HOSTILE, "b", "c"], GOOD)} | {"b": (CAT, GOOD)}, title=HOSTILE)
+    soup = picture(viewer)
+    assert soup.find(["img", "script"]) is None
+    assert soup.get_text().count(HOSTILE) > 3
+
+
+def test_a_whole_model_stays_small():
+    """6 layers of 12 heads over 16 tokens: 18432 numbers in 48 KiB, their picture beside them."""
+    tokens = [f"word{i}" for i in range(16)]
+    viewer = HeadsViewer(tokens, random_weights(6, 12, 16))
+    packed, markup = viewer.texts[0]["weights"], drawn(viewer)
+    assert len(packed) == 18432 * 2 * 4 // 3 == 49152
+    assert len(markup) < 75_000
+    assert len(gzip.compress((packed + markup).encode())) < 50_000
