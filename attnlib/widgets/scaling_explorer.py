@@ -1,7 +1,6 @@
 """ScalingExplorer: d_k and a divisor; the scores, the weights and the gradient they leave."""
 
 import functools
-import math
 
 import numpy as np
 import traitlets
