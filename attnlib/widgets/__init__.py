@@ -6,6 +6,7 @@ from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.mask_painter import MaskPainter
+from attnlib.widgets.parity_atlas import ParityAtlas
 from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
@@ -19,6 +20,7 @@ __all__ = [
     "HeadsViewer",
     "LayerExplorer",
     "MaskPainter",
+    "ParityAtlas",
     "PositionsExplorer",
     "Predict",
     "Progress",

@@ -1,55 +1,24 @@
 """ParityAtlas: the rows of the parity atlas, to be filtered and sorted."""
 
-import re
-from html import escape
-
 import traitlets
 
 from attnlib import atlas
-from attnlib.widgets.base import CourseWidget, esm
-from attnlib.widgets.still import element, options
+from attnlib.widgets.core import CourseWidget
 
-# What is chosen, and what the choice is called.
+# What is chosen, and from what.
 FILTERS = {
-    "function": ("Function", tuple(atlas.FUNCTIONS)),
-    "mode": ("Mode", atlas.MODES),
-    "need_weights": ("need_weights", ("True", "False")),
-    "mask": ("Mask", tuple(atlas.MASKS)),
-    "verdict": ("Outcome", ("agree", "NaN", "other numbers", "random")),
+    "function": tuple(atlas.FUNCTIONS),
+    "mode": atlas.MODES,
+    "need_weights": ("True", "False"),
+    "mask": tuple(atlas.MASKS),
+    "verdict": ("agree", "NaN", "other numbers", "random"),
 }
 # The columns that are shown. The two dtypes tell in a word where there is no number to tell.
-COLUMNS = {
-    "function": "Function",
-    "mode": "Mode",
-    "need_weights": "need_weights",
-    "mask": "Mask",
-    "path": "Path",
-    "float32": "Δ float32",
-    "float64": "Δ float64",
-    "padded rows": "Padded rows",
-    "empty rows": "Empty rows",
-}
-NUMBERS = ("float32", "float64")
+COLUMNS = tuple(name for name in atlas.COLUMNS if name != "rows")
 
 
-def words(row):
-    """What a row says of each dtype, of padded and of empty rows, by column."""
-    narrow, *wide = row["rows"].split("; in float64 ")
-    said = dict(zip(NUMBERS, (narrow, *wide, narrow), strict=False))
-    return said | {name: row[name] for name in ("padded rows", "empty rows")}
-
-
-def cells(row):
-    """The texts of one row, by column."""
-    said = words(row)
-    return {name: row[name] or said.get(name, "") for name in COLUMNS}
-
-
-def order(text):
-    """What a text is sorted by: numbers first, then words, then nothing."""
-    if not text:
-        return 2, 0.0, ""
-    return (0, float(text), "") if text[0].isdigit() else (1, 0.0, text)
+def _choice(name):
+    return traitlets.Enum(["all", *FILTERS[name]], "all").tag(sync=True)
 
 
 class ParityAtlas(CourseWidget):
@@ -69,122 +38,43 @@ class ParityAtlas(CourseWidget):
         For a choice or a column that does not exist.
     """
 
-    _esm = esm("parity_atlas")
-    _name = "atlas"
-    _label = "Parity atlas"
-    _shown = (*FILTERS, "sort", "descending")
-
-    function = traitlets.Enum(["all", *FILTERS["function"][1]], "all").tag(sync=True)
-    mode = traitlets.Enum(["all", *FILTERS["mode"][1]], "all").tag(sync=True)
-    need_weights = traitlets.Enum(["all", *FILTERS["need_weights"][1]], "all").tag(sync=True)
-    mask = traitlets.Enum(["all", *FILTERS["mask"][1]], "all").tag(sync=True)
-    verdict = traitlets.Enum(["all", *FILTERS["verdict"][1]], "all").tag(sync=True)
+    function = _choice("function")
+    mode = _choice("mode")
+    need_weights = _choice("need_weights")
+    mask = _choice("mask")
+    verdict = _choice("verdict")
     sort = traitlets.Enum(["", *COLUMNS], "").tag(sync=True)
     descending = traitlets.Bool(False).tag(sync=True)
+    choices = traitlets.Dict(read_only=True).tag(sync=True)
+    rows = traitlets.List(read_only=True).tag(sync=True)
 
-    @property
-    def rows(self):
-        """The rows in view, in order: dicts of text, as `atlas.read` gives them."""
-        return [row for row in self._sorted() if self._fits(row)]
+    @traitlets.default("choices")
+    def _name_choices(self):
+        return {name: list(values) for name, values in FILTERS.items()}
 
-    def _sorted(self):
-        rows = atlas.read()
-        if self.sort:
-            rows.sort(key=lambda row: order(cells(row)[self.sort]), reverse=self.descending)
-        return rows
-
-    def _fits(self, row):
-        found = row | {"verdict": atlas.verdict(row)}
-        chosen = {name: getattr(self, name) for name in FILTERS}
-        return all(
-            choice == "all" or choice in found[name].split(", ") for name, choice in chosen.items()
-        )
-
-    def _html(self):
-        selects = "".join(
-            element(
-                "label",
-                element("span", title)
-                + element(
-                    "select",
-                    options([(name, name) for name in ("all", *names)], getattr(self, trait)),
-                    name=trait,
-                ),
-            )
-            for trait, (title, names) in FILTERS.items()
-        )
-        count = element(
-            "p",
-            f"{len(self.rows)} of {len(atlas.read())} rows",
-            class_="count",
-            role="status",
-            data_part="count",
-        )
-        buttons = element("button", "Copy as Python", type="button", name="copy")
-        buttons += element("button", "Reset", type="button", name="reset")
-        scrolled = element(
-            "div",
-            # The roles, because a phone shows each row as a card and no longer as a table.
-            element("table", self._head() + self._body(), role="table"),
-            class_="scroll",
-            role="region",
-            aria_label="Rows of the atlas",
-            tabindex=0,
-        )
-        return (
-            element("div", selects, class_="filters")
-            + element("div", count + element("div", buttons, class_="buttons"), class_="answer")
-            + scrolled
-        )
-
-    def _head(self):
-        caption = element(
-            "caption",
-            "attnlib against torch: the largest difference, or what torch gives instead",
-            class_="visually-hidden",
-        )
-        heads = "".join(
-            element(
-                "th",
-                element("button", title.replace("_", "_<wbr>"), type="button", data_sort=name),
-                scope="col",
-                role="columnheader",
-                aria_sort=name == self.sort and ("descending" if self.descending else "ascending"),
-            )
-            for name, title in COLUMNS.items()
-        )
-        return caption + element("thead", element("tr", heads, role="row"), role="rowgroup")
-
-    def _body(self):
-        lines = (
-            element(
-                "tr",
-                _line(row),
-                role="row",
-                hidden=not self._fits(row),
-                data_verdict=atlas.verdict(row),
-                data_place=place,
-            )
-            for place, row in self._placed()
-        )
-        return element("tbody", "".join(lines), role="rowgroup")
-
-    def _placed(self):
-        """The sorted rows, each with its place among the stored ones."""
-        stored = atlas.read()
-        return ((stored.index(row), row) for row in self._sorted())
+    @traitlets.default("rows")
+    def _read_rows(self):
+        """All rows: the texts of their cells, what they come to, and the cells that part."""
+        return [
+            {"cells": _cells(row), "verdict": atlas.verdict(row), "parts": _parts(row)}
+            for row in atlas.read()
+        ]
 
 
-def _cell(text, parts):
-    """A cell; a long name may break after an underscore or before a capital, no_grad may not."""
-    broken = re.sub("(_(?!grad)|(?<=[a-z])(?=[A-Z]))", r"\1<wbr>", escape(text))
-    broken = broken.replace("-inf", '<span class="whole">-inf</span>')
-    return element("td", broken, role="cell", class_="parts" if parts else False)
+def _words(row):
+    """What a row says of each dtype, of padded and of empty rows, by column."""
+    narrow, *wide = row["rows"].split("; in float64 ")
+    said = dict(zip(atlas.DTYPES, (narrow, *wide, narrow), strict=False))
+    return said | {name: row[name] for name in ("padded rows", "empty rows")}
 
 
-def _line(row):
-    """The cells of a row; those in which torch and attnlib part are marked."""
-    said = words(row)
-    return "".join(
-        _cell(text, said.get(name, "") not in atlas.AGREE) for name, text in cells(row).items()
-    )
+def _cells(row):
+    """The texts of one row, column by column."""
+    said = _words(row)
+    return [row[name] or said.get(name, "") for name in COLUMNS]
+
+
+def _parts(row):
+    """The places of the cells in which torch and attnlib part."""
+    said = _words(row)
+    return [i for i, name in enumerate(COLUMNS) if said.get(name, "") not in atlas.AGREE]

@@ -158,7 +158,8 @@ def test_copy_fills_the_clipboard_and_says_so(page, addresses):
             "slot => slot.querySelector('.message').textContent", arg=slot.element_handle()
         )
         said = re.fullmatch(
-            r"Copied (?:(\d+) lines of NumPy|.*JSON)\.", slot.locator(".message").inner_text()
+            r"Copied (?:(\d+) lines of (?:NumPy|Python)|.*JSON)\.",
+            slot.locator(".message").inner_text(),
         )
         text = page.evaluate("navigator.clipboard.readText()")
         assert said and text.endswith("\n") and said[1] in (None, str(text.count("\n")))

@@ -13,6 +13,7 @@ from attnlib.widgets import (
     HeadsViewer,
     LayerExplorer,
     MaskPainter,
+    ParityAtlas,
     PositionsExplorer,
     Predict,
     Progress,
@@ -25,6 +26,7 @@ from attnlib.widgets.core import DIVISORS
 from attnlib.widgets.cost_calculator import KINDS
 from attnlib.widgets.heads_viewer import LINES
 from attnlib.widgets.layer_explorer import NORMS
+from attnlib.widgets.parity_atlas import COLUMNS, FILTERS
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
 GIBBERISH = re.compile(r"NaN|Infinity|undefined|\[object")
@@ -178,6 +180,12 @@ SAMPLES = {
         head=st.integers(0, 2),
         row=st.integers(0, 4),
         lines=st.sampled_from(LINES),
+    ),
+    ParityAtlas: st.builds(
+        ParityAtlas,
+        **{name: st.sampled_from(["all", *values]) for name, values in FILTERS.items()},
+        sort=st.sampled_from(["", *COLUMNS]),
+        descending=st.booleans(),
     ),
     ScalingExplorer: st.builds(
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))

@@ -1,5 +1,7 @@
 """What all widgets keep, on the Python side and in the engine that draws them."""
 
+import json
+
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
@@ -45,7 +47,8 @@ def test_picture_is_whole_and_no_control_is_live(widget, data):
     made = data.draw(SAMPLES[widget])
     soup = picture(made)
     assert drawn(made) == drawn(made)
-    assert not GIBBERISH.search(drawn(made))
+    told = GIBBERISH.findall(json.dumps(made.state))  # the atlas says where torch gives NaN
+    assert set(GIBBERISH.findall(drawn(made))) <= set(told)
     assert soup.fieldset.has_attr("disabled")
     for control in soup.find_all(["input", "select", "button"]):
         assert control.find_parent("fieldset")

@@ -345,6 +345,26 @@ def test_picture_shows_the_starting_state():
     ]
 
 
+@pytest.mark.parametrize("mask", [True, attnlib.causal_mask(5)], ids=["free", "causal"])
+def test_each_small_head_stands_in_its_place(mask):
+    weights = random_weights(3, 2, 5, mask=mask)
+    soup = picture(HeadsViewer(list("abcde"), weights, mask=mask))
+    grid = [tr.select("button") for tr in soup.select("[role=grid] tr")[1:]]
+    assert [len(row) for row in grid] == [2, 2, 2]
+    for layer, head in np.ndindex(3, 2):
+        shown, blocked = np.zeros((5, 5)), np.zeros((5, 5), bool)
+        for path in grid[layer][head].select("path"):
+            for run_ in path["d"][1:].split("M"):  # a column, the first row, how many
+                j, i, n = map(int, run_.replace("v", " ").split())
+                if path.get("class"):
+                    blocked[i : i + n, j] = True
+                else:
+                    shown[i : i + n, j] = path["opacity"]
+        eighths = np.floor(weights[layer, head] * 8 + 0.5) / 8
+        np.testing.assert_allclose(shown, eighths, rtol=0, atol=0.0051)  # .125 is written .13
+        np.testing.assert_array_equal(blocked, ~np.broadcast_to(mask, (5, 5)))
+
+
 @some
 @given(viewer=viewers())
 def test_picture_states_what_the_weights_say(viewer):
