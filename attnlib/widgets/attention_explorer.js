@@ -177,5 +177,7 @@ export function live(view) {
     const cell = at(event, svg);
     view.set({ pointed: cell?.inside ? cell : null });
   });
-  view.on("sheet", "pointerout", () => view.set({ pointed: null }));
+  view.on("sheet", "pointerout", (event, svg) => {
+    if (!svg.contains(event.relatedTarget)) view.set({ pointed: null }); // not from a cell to its number
+  });
 }

@@ -87,6 +87,7 @@ export function picture(s) {
     const values = ["all", ...s.choices[name]].map((value) => [value, value]);
     return html`<label><span>${title}</span>${select(name, values, s[name])}</label>`;
   };
+  const view = [s.sort, s.descending, ...Object.keys(FILTERS).map((name) => s[name])].join(" ");
   const none = count ? "" : "No case is like this. Set one of the choices back to all.";
   return [
     html`<div class="filters">${Object.entries(FILTERS).map(choice)}</div>`,
@@ -97,7 +98,7 @@ export function picture(s) {
     html`<div class="scroll" role="region" aria-label="Rows of the atlas" tabindex="0"><table role="table">
 <caption class="visually-hidden">attnlib against torch: the largest difference, or what torch gives instead</caption>
 <thead role="rowgroup" data-part="head"><tr role="row">${head(s)}</tr></thead>
-<tbody role="rowgroup">${rows.map(line)}</tbody></table>
+<tbody role="rowgroup" data-key="${view}">${rows.map(line)}</tbody></table>
 <p class="none" role="status" data-part="none">${none}</p></div>`,
   ];
 }
