@@ -233,8 +233,9 @@ def test_page_is_whole_without_javascript(bare, name):
     bare.evaluate(OPEN_ALL)  # as a reader does; nothing on the page runs
     assert bare.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 22)"
     assert bare.evaluate(OVERHANG) <= 0
+    text = bare.locator("article :is(p, li, pre, td, summary):not(.abh *)")
     hidden = "all => all.filter(one => !one.checkVisibility()).map(one => one.outerHTML)"
-    assert bare.locator("article :is(p, li, pre, td, summary):not(.abh *)").evaluate_all(hidden) == []
+    assert text.evaluate_all(hidden) == []
     formulas = bare.locator("mjx-container")
     assert formulas.count() == bare.locator("mjx-container mjx-assistive-mml math").count()
     for found in (formulas, bare.locator("figure svg"), bare.locator(".widget-picture > .abh")):
