@@ -129,8 +129,8 @@ def _clean_attributes(element, prefix, referenced):
 
 def _restyled(style):
     """A style with the palette's colours and Matplotlib's font replaced by the page's."""
-    style = re.sub(r"font-family:[^;]*", "font-family: var(--font-stack)", themed(style))
-    return re.sub(r"font:([^;]*?[\d.]+px)[^;]*", r"font:\1 var(--font-stack)", style)
+    style = re.sub(r"font-family:[^;]*", "font-family: var(--font-text)", themed(style))
+    return re.sub(r"font:([^;]*?[\d.]+px)[^;]*", r"font:\1 var(--font-text)", style)
 
 
 def _pixels(length):

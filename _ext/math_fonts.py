@@ -7,11 +7,9 @@ Of the rules those that can match, in `_static/math.css`; of the fonts the glyph
 import hashlib
 import re
 from importlib.metadata import distribution
-from io import BytesIO
 from pathlib import Path
 
-from fontTools import subset
-from fontTools.ttLib import TTFont
+from fonts import subset_font, woff2
 
 MATHJAX = Path(
     distribution("sphinx-mathjax-offline").locate_file("sphinx-mathjax-offline/static/mathjax")
@@ -26,12 +24,13 @@ mjx-assistive-mml {
   clip-path: inset(50%); white-space: nowrap;
 }
 /* Sets the height of a line of glyphs. A file would arrive late and move the page, so a local
-   font with its metrics overridden takes the place of MathJax's own. The space alone is in its
-   range: that makes it the font that counts, and leaves the glyphs to the next one. */
+   font with its metrics overridden takes the place of MathJax's own, which is the last resort. The
+   space alone is in its range: that makes it the font that counts, and leaves the glyphs to the
+   next one. */
 @font-face {
   font-family: MJXZERO;
   src: local("Arial"), local("Liberation Sans"), local("DejaVu Sans"), local("Roboto"),
-    local("Helvetica");
+    local("Helvetica"), local("Noto Sans"), url("math-zero.woff") format("woff");
   ascent-override: 0%; descent-override: 0%; line-gap-override: 0%; unicode-range: U+20;
 }
 """
@@ -106,37 +105,21 @@ def font_files(stylesheet):
     }
 
 
-def subset_font(path, characters):
-    """The bytes of a WOFF2 with only `characters` of the font at `path`; None if it has none."""
-    font = TTFont(path)
-    present = {ord(c) for c in characters} & font.getBestCmap().keys()
-    if not present:
-        return None
-    options = subset.Options(hinting=False)
-    options.drop_tables += ["FFTM"]  # the font editor's dates, which fontTools would warn of
-    subsetter = subset.Subsetter(options)
-    subsetter.populate(unicodes=present)
-    subsetter.subset(font)
-    font.flavor = "woff2"
-    out = BytesIO()
-    font.save(out)
-    return out.getvalue()
-
-
 def write_assets(stylesheet, formulas, folder):
     """Write `math.css` and its fonts for `formulas`, as HTML, from all of MathJax's CSS."""
     folder.mkdir(parents=True, exist_ok=True)
     rules = used_rules(stylesheet, formulas)
     files, faces, wanted = font_files(stylesheet), [], set()
+    (folder / "math-zero.woff").write_bytes(files["MJXZERO"].read_bytes())
     for family, characters in sorted(used_glyphs(rules).items()):
         # The name says what is inside, so that a font is made again only when that changes.
         digest = hashlib.sha256(files[family].read_bytes() + "".join(sorted(characters)).encode())
         name = f"math-{family}-{digest.hexdigest()[:8]}.woff2"
         if not (folder / name).exists():
-            data = subset_font(files[family], characters)
-            if data is None:
+            font = subset_font(files[family], characters)
+            if font is None:
                 continue
-            (folder / name).write_bytes(data)
+            (folder / name).write_bytes(woff2(font))
         wanted.add(name)
         faces.append(f'@font-face {{ font-family: {family}; src: url("{name}") format("woff2"); }}')
     for old in folder.glob("math-MJX*.woff2"):

@@ -12,7 +12,6 @@ import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from nbclient import NotebookClient
 
 from tests.conftest import ROOT, SITE
 from tests.helpers import raises
@@ -309,22 +308,32 @@ def installed(tmp_path_factory):
     return target
 
 
-@pytest.fixture(scope="module")
-def without_torch(tmp_path_factory):
-    """Return a folder that hides PyTorch from those who look there first."""
-    folder = tmp_path_factory.mktemp("without_torch")
-    (folder / "torch.py").write_text("raise ModuleNotFoundError('torch')", encoding="utf-8")
-    return folder
+# In one process, since what a kernel does with these cells nbval has seen.
+RUN = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+sys.modules["torch"] = None
+for path in sys.argv[1:]:
+    InteractiveShell.instance().reset()
+    InteractiveShell.instance().safe_execfile_ipy(path, raise_exceptions=True)
+print(sys.modules["attnlib"].__file__)
+"""
 
 
-@every_chapter
-def test_a_download_runs_where_there_is_no_checkout(path, tmp_path, installed, without_torch):
-    made = download(path)
-    install = made.cells.pop(1).source
-    made.cells.append(nbformat.v4.new_code_cell("import attnlib; print(attnlib.__file__)"))
-    paths = [installed] if install.endswith(" torch") else [installed, without_torch]
-    client = NotebookClient(
-        made, kernel_name="python3", timeout=300, resources={"metadata": {"path": str(tmp_path)}}
+def test_what_installs_no_torch_runs_without_it_and_without_a_checkout(installed, tmp_path):
+    """A file of the wheel may be missed here; the others' code runs in their chapters."""
+    paths = []
+    for made in map(download, CHAPTERS):
+        if not made.cells.pop(1).source.endswith(" torch"):
+            paths.append(tmp_path / f"{len(paths)}.ipynb")
+            nbformat.write(made, paths[-1])
+    assert paths
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *paths],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
     )
-    client.execute(env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))})
-    assert Path(made.cells[-1].outputs[0].text.strip()).is_relative_to(installed)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.split()[-1]).is_relative_to(installed)

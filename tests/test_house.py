@@ -421,7 +421,8 @@ def test_the_pins_are_those_of_pyproject():
 
 # What uses a package that no file imports: a file, and the words in it that do.
 CALLED = {
-    "brotli": ("_ext/math_fonts.py", 'flavor = "woff2"'),
+    "brotli": ("_ext/fonts.py", 'flavor = "woff2"'),
+    "fontpkg-source-serif-4": ("_ext/typeface.py", 'PACKAGE = "fontpkg-source-serif-4"'),
     "furo": ("_config.yml", "html_theme: furo"),
     "jupyter-book": ("tools/build.py", "from jupyter_book"),
     "jupyterlab": ("Makefile", "-m jupyterlab"),

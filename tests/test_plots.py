@@ -128,7 +128,7 @@ def test_crowded_labels_are_thinned_evenly():
     assert ax.get_yticks().tolist() == shown
 
 
-@pytest.mark.parametrize("n", [2, 5, 11, 19, 31, 43])
+@pytest.mark.parametrize("n", [2, 5, 19, 43])
 @pytest.mark.parametrize("label", ["x", "slept", "internationalisation"])
 def test_labels_and_numbers_do_not_overlap(n, label):
     ax = plots.attention_heatmap(np.full((n, n), 1 / n), [label] * n, [label] * n, title="Title")

@@ -28,6 +28,7 @@ IN_THE_SITE = [
     ("Pygments", "Pygments", "BSD-2-Clause", "styles of the code"),
     ("a11y-pygments", "accessible-pygments", "BSD-3-Clause", "colours of the code"),
     ("MathJax", None, "Apache-2.0", "formulas and glyphs of its fonts, which are subset"),
+    ("Source Serif 4", "fontpkg-source-serif-4", "OFL-1.1", "the face of the text, a part of it"),
     ("normalize.css", None, "MIT", "within Furo's styles"),
     ("gumshoejs", None, "MIT", "within Furo's script"),
     ("Feather", None, "MIT", "icons, within Furo's templates"),

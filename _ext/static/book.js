@@ -47,31 +47,6 @@ function reachWide(boxes) {
   });
 }
 
-/* The layout of a long chapter in one go would keep its reader waiting. What stands further down is
-   laid out when the page has arrived, a little in each frame, and all that is left as soon as the
-   reader does something: then heights that are only guessed would be in the way. The same blocks
-   are named in book.css. */
-function layOutTheRest() {
-  const later = "article :is(section ~ section, section ~ section section) > :not(section)";
-  const blocks = [...document.querySelectorAll(later)];
-  const show = block => { block.style.contentVisibility = "visible"; };
-  const afterTheFrame = task => requestAnimationFrame(() => setTimeout(task));
-  const showSome = () => {
-    for (const start = performance.now(); blocks.length && performance.now() < start + 3;) {
-      const block = blocks.shift();
-      show(block);
-      block.getBoundingClientRect();  // lays it out now
-    }
-    if (blocks.length) afterTheFrame(showSome);
-  };
-  const showAll = () => blocks.splice(0).forEach(show);
-  for (const event of ["keydown", "pointerdown", "scroll", "beforeprint"]) {
-    addEventListener(event, showAll, { once: true, capture: true });
-  }
-  afterTheFrame(showSome);
-}
-if (document.documentElement.classList.contains("arriving")) layOutTheRest();
-
 document.querySelectorAll("article .highlight pre").forEach(addCopyButton);
 
 const widths = new ResizeObserver(entries => reachWide(entries.map(entry => entry.target)));

@@ -1,11 +1,13 @@
 """The built site as it is written: every page, and what is left of it without JavaScript."""
 
+import functools
 import re
+from collections import Counter
 from urllib.parse import urlsplit
 
 import nbformat
 import pytest
-from bs4 import BeautifulSoup
+from bs4 import NavigableString, Tag
 
 from tests.conftest import ROOT, SITE
 from tests.site.pages import (
@@ -45,6 +47,11 @@ def test_policy_comes_first_and_allows_the_site_alone(name):
     assert directives["form-action"] == "'self'" and directives["object-src"] == "'none'"
 
 
+@functools.cache
+def anchors(name):
+    return Counter(element["id"] for element in soup(name).select("[id]"))
+
+
 @every_page
 def test_every_link_leads_somewhere(name):
     offences = []
@@ -59,15 +66,14 @@ def test_every_link_leads_somewhere(name):
             path, anchor = target(name, link)
             if urlsplit(link).scheme or link.startswith("//") or not (SITE / path).is_file():
                 offences.append(link)
-            elif anchor and path.endswith(".html") and not soup(path).find(id=anchor):
+            elif anchor and path.endswith(".html") and anchor not in anchors(path):
                 offences.append(link)
     assert offences == []
 
 
 @every_page
 def test_every_anchor_stands_once(name):
-    ids = [element["id"] for element in soup(name).select("[id]")]
-    assert {anchor for anchor in ids if ids.count(anchor) > 1} == set()
+    assert {anchor for anchor, times in anchors(name).items() if times > 1} == set()
 
 
 def test_what_styles_refer_to_is_there():
@@ -123,21 +129,31 @@ RAW = re.compile(
 TROUBLE = re.compile(r"Traceback \(most recent call last\)|\bWARNING\b|\w+Warning:|\[missing ")
 
 
+def text_without(name, selector):
+    """What a page says, but for some of its parts."""
+    left_out = {id(element) for element in soup(name).select(selector)}
+
+    def words(element):
+        for child in element.children:
+            if isinstance(child, Tag):
+                if id(child) not in left_out:
+                    yield from words(child)
+            elif type(child) is NavigableString:  # no comment, no doctype
+                yield child
+
+    return "".join(words(soup(name)))
+
+
 @every_page
 def test_nothing_raw_is_left(name):
-    page = BeautifulSoup(str(soup(name)), "html.parser")
     heard = [
         element.get(key, "")
-        for element in page.select("[alt], [aria-label], [title], meta[name=description]")
+        for element in soup(name).select("[alt], [aria-label], [title], meta[name=description]")
         for key in ("alt", "aria-label", "title", "content")
     ]
-    for element in page.select("script, style, .cell.tag_raises-exception"):
-        element.decompose()
-    text = page.get_text()
-    assert TROUBLE.findall(text) == []
-    for element in page.select("pre, code"):
-        element.decompose()
-    assert RAW.findall(page.get_text()) == []
+    unread = "script, style, .cell.tag_raises-exception"
+    assert TROUBLE.findall(text_without(name, unread)) == []
+    assert RAW.findall(text_without(name, f"{unread}, pre, code")) == []
     assert [words for words in heard if RAW.search(words) or re.search(r"\\\w|\$", words)] == []
 
 
@@ -173,6 +189,31 @@ def test_code_of_widgets_is_small(name):
     assert bool(scripts) == bool(widgets)
 
 
+HIDDEN = {"remove-cell", "remove-input", "remove-output"}
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_code_and_outputs_of_the_notebook_are_on_the_page(name):
+    shown = " ".join(soup(name).article.get_text().split())
+    # Of a widget that needs a kernel the notebook has the text and the page a note.
+    asleep = tuple(code.get_text() + "(" for code in soup(name).select(".kernel-only code"))
+    missing = []
+    for cell in nbformat.read((ROOT / name).with_suffix(".ipynb"), as_version=4).cells:
+        tags = set(cell.metadata.get("tags", []))
+        if cell.cell_type != "code" or HIDDEN & tags:
+            continue
+        texts = [cell.source]
+        # An output that nbval ignores differs from machine to machine.
+        for output in cell.outputs if "nbval-ignore-output" not in tags else []:
+            if output.output_type == "stream":
+                texts.append(output.text)
+            elif set(output.get("data", {})) == {"text/plain"}:
+                texts.append(output.data["text/plain"])
+        texts = [text for text in texts if not text.startswith(asleep)]
+        missing += [text for text in texts if " ".join(text.split()) not in shown]
+    assert missing == []
+
+
 # ----------------------------------------------------------------------------- without JavaScript
 
 
@@ -192,6 +233,9 @@ def test_page_is_whole_without_javascript(bare, name):
     bare.evaluate(OPEN_ALL)  # as a reader does; nothing on the page runs
     assert bare.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 22)"
     assert bare.evaluate(OVERHANG) <= 0
+    text = bare.locator("article :is(p, li, pre, td, summary):not(.abh *)")
+    hidden = "all => all.filter(one => !one.checkVisibility()).map(one => one.outerHTML)"
+    assert text.evaluate_all(hidden) == []
     formulas = bare.locator("mjx-container")
     assert formulas.count() == bare.locator("mjx-container mjx-assistive-mml math").count()
     for found in (formulas, bare.locator("figure svg"), bare.locator(".widget-slot > .abh")):
@@ -200,30 +244,3 @@ def test_page_is_whole_without_javascript(bare, name):
         )
         assert all(min(box) > 1 for box in boxes), boxes
     assert bare.locator(".widget-slot > .abh").count() == len(soup(name).select(".widget-slot"))
-
-
-HIDDEN = {"remove-cell", "remove-input", "remove-output"}
-
-
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_code_and_outputs_of_the_notebook_are_on_the_page(bare, name):
-    bare.goto((SITE / name).as_uri())
-    bare.evaluate(OPEN_ALL)
-    shown = " ".join(bare.locator("article").inner_text().split())
-    # Of a widget that needs a kernel the notebook has the text and the page a note.
-    asleep = tuple(code.get_text() + "(" for code in soup(name).select(".kernel-only code"))
-    missing = []
-    for cell in nbformat.read((ROOT / name).with_suffix(".ipynb"), as_version=4).cells:
-        tags = set(cell.metadata.get("tags", []))
-        if cell.cell_type != "code" or HIDDEN & tags:
-            continue
-        texts = [cell.source]
-        # An output that nbval ignores differs from machine to machine.
-        for output in cell.outputs if "nbval-ignore-output" not in tags else []:
-            if output.output_type == "stream":
-                texts.append(output.text)
-            elif set(output.get("data", {})) == {"text/plain"}:
-                texts.append(output.data["text/plain"])
-        texts = [text for text in texts if not text.startswith(asleep)]
-        missing += [text for text in texts if " ".join(text.split()) not in shown]
-    assert missing == []

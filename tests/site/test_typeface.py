@@ -1,0 +1,123 @@
+"""The text face: there or no build, small, with every letter, and nothing moves as it comes."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+from bs4 import BeautifulSoup
+from fontTools.ttLib import TTFont
+from sphinx.errors import ExtensionError
+
+from tests.conftest import ROOT, SITE
+from tests.helpers import raises
+from tests.site.pages import address, both_schemes, every_page, soup
+
+sys.path.append(str(ROOT / "_ext"))
+import typeface
+
+FAQ = "faq.html"
+OTHER_FACES = "script, style, pre, code, mjx-container, .admonition-title, .abh, .copy-button"
+# The width and height of a text on one line and in our face, then in each that can stand in here.
+SIZES = """async families => {
+  const text = document.createElement("p");
+  const line = {position: "absolute", whiteSpace: "nowrap", font: "100px serif"};
+  text.textContent = [...document.querySelectorAll("article p")].map(p => p.textContent).join(" ");
+  Object.assign(text.style, line);
+  document.body.append(text);
+  const sizes = [];
+  for (const family of families) {
+    try { await document.fonts.load(`100px "${family}"`); } catch { continue; }
+    text.style.fontFamily = `"${family}"`;
+    const {width, height} = text.getBoundingClientRect();
+    sizes.push([width, height]);
+  }
+  return sizes;
+}"""
+
+
+def find(config):
+    """Do what a build does first."""
+    typeface.find_face(SimpleNamespace(), config)
+
+
+@pytest.fixture(scope="module")
+def config():
+    config = SimpleNamespace(html_context={})
+    find(config)
+    return config
+
+
+@pytest.fixture(scope="module")
+def files(config):
+    """The files of the built site, which are those of these sources."""
+    files = [SITE / "_static" / face["file"] for face in config.html_context["typeface"]["faces"]]
+    assert set(SITE.glob("_static/text-*")) == set(files)
+    return files
+
+
+def test_without_the_package_there_is_no_build(config, monkeypatch):
+    monkeypatch.setattr(typeface, "PACKAGE", "no-such-package")
+    message = "the text face is missing: no-such-package has no SourceSerif4[opsz,wght].ttf"
+    with raises(ExtensionError, message):
+        find(config)
+
+
+def test_without_a_file_there_is_no_build(config, monkeypatch):
+    monkeypatch.setitem(typeface.STYLES, "italic", ("Gone.ttf", (400, 400)))
+    message = "the text face is missing: fontpkg-source-serif-4 has no Gone.ttf"
+    with raises(ExtensionError, message):
+        find(config)
+
+
+def test_it_is_small(files):
+    assert sum(file.stat().st_size for file in files) <= 60 * 1024
+
+
+def test_it_has_the_weights_that_the_pages_say(files, config):
+    for file, face in zip(files, config.html_context["typeface"]["faces"], strict=True):
+        axes = TTFont(file)["fvar"].axes if "fvar" in TTFont(file) else []
+        ranges = [(axis.axisTag, axis.minValue, axis.maxValue) for axis in axes]
+        least, most = map(int, face["weight"].split())
+        assert ranges == ([("wght", least, most)] if least < most else [])
+
+
+def test_it_goes_by_a_name_of_its_own_under_its_licence(files):
+    for file in files:
+        names = {record.nameID: str(record) for record in TTFont(file)["name"].names}
+        assert not names.keys() & {1, 3, 4, 6, 16}  # those of the whole face
+        assert "Adobe" in names[0] and "SIL Open Font License" in names[13]
+
+
+@every_page
+def test_it_has_every_letter(name, files):
+    page = BeautifulSoup(str(soup(name).select_one("article")), "html.parser")
+    for other in page.select(OTHER_FACES):
+        other.decompose()
+    whole = TTFont(typeface.source("SourceSerif4[opsz,wght].ttf")).getBestCmap()
+    lacking = {c for c in page.get_text() if ord(c) in whole} - set(typeface.CHARACTERS)
+    assert lacking == set(), "add them to CHARACTERS in _ext/typeface.py"
+
+
+@both_schemes
+def test_it_is_there_and_fetched_once(page, site, scheme, files):
+    seen = []
+    page.on("request", lambda request: seen.append(request.url.rpartition("/")[2]))
+    page.goto(address(scheme, FAQ, site))
+    page.evaluate("document.fonts.ready")
+    assert page.evaluate("family => document.fonts.check(`16px '${family}'`)", typeface.FAMILY)
+    assert sorted(name for name in seen if name.startswith("text-")) == sorted(
+        f.name for f in files
+    )
+
+
+def test_what_stands_in_takes_its_place(page, site, files):
+    """As wide as our face within a hundredth or two, and exactly as high."""
+    metrics = TTFont(files[0])["hhea"]
+    assert (typeface.ASCENT, -typeface.DESCENT) == (metrics.ascent / 1000, metrics.descent / 1000)
+    page.goto(f"{site}/{FAQ}")
+    families = [f"{typeface.FAMILY} {i + 1}" for i in range(len(typeface.STAND_INS))]
+    (width, height), *others = page.evaluate(SIZES, [typeface.FAMILY, *families])
+    assert others  # of the three, this machine has one
+    for other_width, other_height in others:
+        assert other_width == pytest.approx(width, rel=0.02)
+        assert other_height == pytest.approx(height, abs=1)
