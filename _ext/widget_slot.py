@@ -22,6 +22,7 @@ from pathlib import Path
 
 from docutils import nodes
 from engine import widget_engine
+from outputs import cell_of
 from sphinx.util.docutils import SphinxDirective
 
 import attnlib.widgets
@@ -52,18 +53,18 @@ def fill_slots(app, doctree):
     for bundle in list(doctree.findall(nodes.container)):
         if bundle.get("nb_element") != "mime_bundle":
             continue
-        outputs = {child["mime_type"]: child.astext() for child in bundle.children}
-        stored = STORED.match(outputs.get("text/html", ""))
+        outputs = {child["mime_type"]: child for child in bundle.children}
+        html, text = (outputs.get(kind) for kind in ("text/html", "text/plain"))
+        stored = STORED.match(html.astext()) if html else None
         if stored:
-            name, state = stored[1], json.loads(unescape(stored[2]))
+            name = stored[1]
             used_by(app.env).add(name)
-            bundle.children = [
-                nodes.raw("", slot(name, state), format="html", mime_type="text/html")
+            html.children = [
+                nodes.raw("", slot(name, json.loads(unescape(stored[2]))), format="html")
             ]
-        elif "tag_needs-kernel" in bundle.parent.parent["classes"]:
-            name = escape(outputs["text/plain"].partition("(")[0])
-            note = nodes.raw("", _NOTE.format(name=name), format="html", mime_type="text/html")
-            bundle.children = [note]
+        elif "tag_needs-kernel" in cell_of(bundle)["classes"]:
+            note = _NOTE.format(name=escape(text.astext().partition("(")[0]))
+            text.children = [nodes.raw("", note, format="html")]
 
 
 class Widget(SphinxDirective):
