@@ -20,13 +20,13 @@ install ready:
 	@command -v "$(PYTHON)" >/dev/null || { echo "$(PYTHON) is not there: install Python 3.11 or newer" >&2; exit 1; }
 	@"$(PYTHON)" tools/install.py $(PART)
 
-book: install ## build the site into _build/html
+book: ready ## build the site into _build/html
 	@$(VENV) -m tools.build
 
 pdf: install book browser ## print the built site as one book, _build/attention-by-hand.pdf
 	@$(VENV) -m tools.pdf
 
-lite: book ## add JupyterLite to the site, to run chapters in the browser (PYODIDE=folder or address)
+lite: install book ## add JupyterLite to the site, to run chapters in the browser (PYODIDE=folder or address)
 	@$(VENV) -m tools.lite
 
 serve: book ## build the site and show it at http://localhost:8000 (PORT=8000)

@@ -378,39 +378,47 @@ def plain_for(app, docname):
 
 
 def write_wheel(app):
-    """Before anything is read: the wheel, whose name the pages need."""
+    """Before anything is read: the wheel. A build that goes on from an earlier one has it."""
+    app.chapters_written = set()
     if app.builder.format == "html":
-        app.wheel = build_wheel(Path(app.srcdir), Path(app.outdir, FOLDER)).name
+        made = [*Path(app.outdir, FOLDER).glob("*.whl")] if app.env.all_docs else []
+        made = made or [build_wheel(Path(app.srcdir), Path(app.outdir, FOLDER))]
+        app.wheel = made[0].name
 
 
 def write_notebooks(app, exception):
-    """After a build, when all numbers are known: the notebook of each chapter, and no others."""
+    """After a build, when all numbers are known: the notebook of each chapter that was written."""
     if exception or app.builder.format != "html":
         return
     folder, address = Path(app.outdir, FOLDER), address_of(app.config)
     wheel = folder / app.wheel
     wanted = {wheel}
     for chapter in course.read(Path(app.srcdir)):
-        plain, target = plain_for(app, chapter.page), folder / Path(chapter.file).name
-        title = app.config.html_title
+        target, archive = (
+            folder / f"{Path(chapter.page).name}.{kind}" for kind in ("ipynb", "zip")
+        )
+        wanted |= {target} if address else {target, archive}
+        if chapter.page not in app.chapters_written:
+            continue
+        plain, title = plain_for(app, chapter.page), app.config.html_title
         try:
             result = plain_notebook(chapter.notebook, plain, title, address, wheel.name)
         except PlainError as error:
             logger.warning("no download: %s", error, location=chapter.page, type="downloads")
             continue
         nbformat.write(result, target)
-        wanted.add(target)
         if not address:
-            write_zip(target.with_suffix(".zip"), target, wheel)
-            wanted.add(target.with_suffix(".zip"))
+            write_zip(archive, target, wheel)
     for old in set(folder.glob("*.*")) - wanted:
         old.unlink()
 
 
 def add_links(app, pagename, templatename, context, doctree):
     """Give a chapter's page its links; `components/view-this-page.html` draws them."""
+    context["lite"] = Path(app.outdir, "lite").exists()  # made by tools/lite.py
     if pagename not in {chapter.page for chapter in course.read(Path(app.srcdir))}:
         return
+    app.chapters_written.add(pagename)
     suffix = "ipynb" if address_of(app.config) else "zip"
     context["download"] = context["pathto"](f"{FOLDER}/{Path(pagename).name}.{suffix}", 1)
     context["launches"] = launch_links(app.config.repository_url, pagename)

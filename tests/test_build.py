@@ -1,23 +1,22 @@
-"""tools/build.py: when jupyter-book is called, and when the site counts as built."""
+"""tools/build.py: when jupyter-book is called, what it may keep, when the site counts as built."""
 
 import subprocess
 import sys
 
 import pytest
 
-from attnlib import pretrained
 from tools import build
 
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
     """Return a small checkout with a jupyter-book that writes one page."""
-    for name in ["attnlib/masks.py", "chapters/01.ipynb", "_ext/look.py", "_toc.yml"]:
+    for name in ["attnlib/masks.py", "chapters/01.md", "_ext/look.py", "_toc.yml", "index.md"]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("one", encoding="utf-8")
-    monkeypatch.setattr(build, "ROOT", tmp_path)
-    monkeypatch.setattr(build, "SITE", tmp_path / "_build" / "html")
-    monkeypatch.setattr(build, "STAMP", tmp_path / "_build" / "built-from")
+    for name in ["BUILD", "SITE", "MARK", "ROOT"]:
+        moved = tmp_path / getattr(build, name).relative_to(build.ROOT)
+        monkeypatch.setattr(build, name, moved)
     book = Book(tmp_path)
     monkeypatch.setattr(build.subprocess, "run", book.jupyter_book)
     return book
@@ -27,87 +26,106 @@ class Book:
     """The checkout; `code` is what its jupyter-book returns."""
 
     def __init__(self, root):
-        self.root, self.code, self.calls = root, 0, 0
+        self.root, self.code, self.calls = root, 0, []
 
     def jupyter_book(self, command, **options):
-        """Do as jupyter-book does."""
-        self.calls += 1
-        build.SITE.mkdir(parents=True, exist_ok=True)
-        (build.SITE / "index.html").touch()
+        """Do as jupyter-book does, and note whether there was something to go on from."""
+        environment = build.BUILD / ".doctrees" / "environment.pickle"
+        self.calls.append("the rest" if environment.exists() else "all")
+        for path in (environment, build.SITE / "index.html"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
         return subprocess.CompletedProcess(command, self.code)
 
     def builds(self):
-        """Tell whether a build calls jupyter-book."""
-        before = self.calls
-        assert build.build() == self.code
-        return self.calls > before
+        """Return what a build reads: nothing, all, or the rest."""
+        before = len(self.calls)
+        assert bool(build.build()) == bool(self.code)
+        return self.calls[before] if self.calls[before:] else "nothing"
+
+    def write(self, name, text):
+        """Change a file of the checkout."""
+        (self.root / name).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    "name", ["attnlib/masks.py", "chapters/02 neu.ipynb", "_ext/look.py", "index.md", "_toc.yml"]
+    ("name", "read"),
+    [
+        ("attnlib/masks.py", "all"),
+        ("_ext/look.py", "all"),
+        ("_toc.yml", "all"),
+        ("chapters/02 neu.ipynb", "the rest"),
+        ("index.md", "the rest"),
+    ],
 )
-def test_only_a_change_is_built(book, name):
-    assert book.builds()
-    assert not book.builds()
-    (book.root / name).write_text("two", encoding="utf-8")
-    assert book.builds()
-    assert not book.builds()
+def test_only_a_change_is_built(book, name, read):
+    assert book.builds() == "all"
+    assert book.builds() == "nothing"
+    book.write(name, "two")
+    assert book.builds() == read
+    assert book.builds() == "nothing"
 
 
 def test_a_removed_source_is_a_change(book):
     book.builds()
-    (book.root / "chapters/01.ipynb").unlink()
-    assert book.builds()
+    (book.root / "chapters/01.md").unlink()
+    assert book.builds() == "the rest"
 
 
 def test_a_new_timestamp_is_no_change(book):
     book.builds()
-    (book.root / "chapters/01.ipynb").touch()
-    assert not book.builds()
+    (book.root / "chapters/01.md").touch()
+    assert book.builds() == "nothing"
 
 
 def test_caches_of_python_are_no_change(book):
     book.builds()
     (book.root / "attnlib/__pycache__").mkdir()
     (book.root / "attnlib/__pycache__/masks.pyc").touch()
-    assert not book.builds()
+    assert book.builds() == "nothing"
 
 
-def test_a_removed_site_is_built_again(book):
+@pytest.mark.parametrize("name", ["html/index.html", ".doctrees/environment.pickle", "built"])
+def test_what_is_lost_or_cut_off_is_built_again(book, name):
     book.builds()
-    (build.SITE / "index.html").unlink()
-    assert book.builds()
+    (build.BUILD / name).write_text("cut", encoding="utf-8")
+    assert book.builds() == "all"
+    (build.BUILD / name).unlink()
+    assert book.builds() == "all"
+    assert book.builds() == "nothing"
 
 
-def test_a_failed_build_does_not_count(book):
+def test_a_build_that_does_not_end_well_does_not_count(book):
     book.builds()
-    source = book.root / "chapters/01.ipynb"
-    source.write_text("two", encoding="utf-8")
+    book.write("chapters/01.md", "two")
     book.code = 1
-    assert book.builds()
+    assert book.builds() == "the rest"
     # Back to what the last good build was made from: its pages are gone all the same.
-    source.write_text("one", encoding="utf-8")
+    book.write("chapters/01.md", "one")
     book.code = 0
-    assert book.builds()
+    assert book.builds() == "all"
 
 
-def test_a_model_that_arrives_is_a_change(book, monkeypatch):
-    monkeypatch.setattr(pretrained, "is_here", lambda: False)
-    assert book.builds()
-    assert not book.builds()
-    monkeypatch.setattr(pretrained, "is_here", lambda: True)
-    assert book.builds()
-
-
-def test_packages_that_are_missing_are_named(monkeypatch, tmp_path):
+def test_packages_that_are_missing_are_named(book, monkeypatch, tmp_path):
     assert build.missing() == []
-    pins = "NumPy==2.4.6  # via here\nno-torch==2\nonly-there==1 ; sys_platform == 'none'\n"
-    (tmp_path / "requirements.txt").write_text(pins, encoding="utf-8")
-    monkeypatch.setattr(build, "REQUIREMENTS", tmp_path / "requirements.txt")
-    assert build.missing() == ["no-torch"]
-    message = build.main()
-    assert message.startswith("The build needs no-torch, which Python does not find. Run: ")
+    pins = "numpy==2.4.6 \\\nno-numpy==2 \\\nonly-there==1 ; sys_platform == 'none' \\\n"
+    monkeypatch.setattr(build, "BOOK_HASHES", tmp_path / "requirements-book.lock")
+    build.BOOK_HASHES.write_text(pins, encoding="utf-8")
+    assert build.missing() == ["no-numpy"]
+    message = build.build()
+    assert message.startswith("The build needs no-numpy, which Python does not find. Run: ")
     assert message.endswith(" -m pip install -r requirements.txt")
+    assert book.calls == []
+
+
+def test_a_stale_notebook_is_named_in_one_line_and_stops_nothing(book, monkeypatch, capsys):
+    monkeypatch.setattr(build, "stale", lambda: ["chapters/01.ipynb", "errata.ipynb"])
+    for _ in range(2):
+        assert build.main() == 0
+        assert capsys.readouterr().out.splitlines()[-2] == (
+            "The code of chapters/01.ipynb, errata.ipynb is newer than the outputs: "
+            "run `make refresh`."
+        )
 
 
 @pytest.mark.parametrize("error", ["[Errno 28] No space left on device", "[Errno 30] Read-only"])

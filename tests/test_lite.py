@@ -38,7 +38,7 @@ def site(tmp_path, monkeypatch):
     (site / "lite").mkdir(parents=True)
     (site / "lite" / "index.html").write_text("older", encoding="utf-8")
     monkeypatch.setattr(build, "SITE", site)
-    monkeypatch.setattr(build, "LITE", site / "lite")
+    monkeypatch.setattr(lite, "LITE", site / "lite")
     return site
 
 
@@ -94,7 +94,7 @@ def test_what_was_made_takes_the_place_of_the_older(release, site, monkeypatch):
 
     monkeypatch.setattr(lite, "run", run)
     lite.make(str(release))
-    assert [path.name for path in build.LITE.iterdir()] == ["new.html"]
+    assert [path.name for path in lite.LITE.iterdir()] == ["new.html"]
     assert [path.name for path in site.parent.iterdir()] == ["html"]
 
 

@@ -64,6 +64,7 @@ def test_a_notebook_is_stale_when_its_code_is_newer_than_its_outputs(write, tmp_
     assert build.stale() == ["trial.ipynb"]
     refresh.refresh(path)
     assert build.stale() == []
+    notebook = nbformat.read(path, 4)
     notebook.cells[1].outputs = []
     nbformat.write(notebook, path)
     assert build.stale() == ["trial.ipynb"]

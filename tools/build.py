@@ -1,32 +1,40 @@
 """Build the site into _build/html if anything has changed: `python -m tools.build`.
 
-What an earlier build left and cannot vouch for is the business of `_ext/freshness.py`. Here two
-builds at once take turns, and a build that has nothing to do ends at once.
+The pages show the outputs that the notebooks hold: nothing is run here. A build that ends well
+leaves one mark, of what it was made from and of what it made. By that the next one knows what it
+may keep: all, when nothing has changed; the other pages, when only pages have; else nothing. Two
+builds at once take turns.
 """
 
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from importlib import metadata
 
-from tools.install import REQUIREMENTS, ROOT, alone, say
+from tools.install import BOOK_HASHES, ROOT, alone, say
 
-SITE = ROOT / "_build" / "html"
-LITE = SITE / "lite"  # made by tools/lite.py, which the pages then link to
-STAMP = ROOT / "_build" / "built-from"
+BUILD = ROOT / "_build"
+SITE = BUILD / "html"
+MARK = BUILD / "built"
 
-# All that a page is made from. Contents decide, not timestamps: a checkout changes those.
-SOURCES = ["*.md", "*.bib", "*.yml", "requirements.txt", "pyproject.toml"]
-SOURCES += ["LICENSE", "THIRD-PARTY.txt"]
-SOURCES += ["chapters", "attnlib", "_ext", "benchmarks"]
+# Sphinx sees by itself which pages have changed, and what they include. All else goes into every
+# page: after a change of the contents a page has new neighbours.
+PAGES = ["*.md", "*.ipynb", "*.bib", "chapters", "benchmarks", "LICENSE", "THIRD-PARTY.txt"]
+MAKERS = ["_ext", "attnlib", "*.yml", "pyproject.toml", "requirements-book.lock"]
+# What Sphinx reads again the next time.
+MADE = ["html", ".doctrees", "jupyter_execute"]
 # They come and go as the notebooks and the tests are used.
 IGNORED = {"__pycache__", ".ipynb_checkpoints"}
 
 # Called by its own command, jupyter-book writes colour codes even into a file. Where Sphinx has
 # said what stopped it, such as a full disk, jupyter-book adds two pages of its own calls to it.
+# Where JupyterLab is installed, jsonschema takes two seconds to make a parser of web addresses.
 JUPYTER_BOOK = """
+import sys
+sys.modules["rfc3987_syntax"] = None
 from jupyter_book.cli.main import main
 from sphinx.util.console import color_terminal, nocolor
 color_terminal() or nocolor()
@@ -41,11 +49,8 @@ except RuntimeError as error:
 
 
 def missing():
-    """Return the packages of requirements.txt that are not installed, but for those of a platform.
-
-    Without this check the first cell that imports one would fail, and only when it next runs.
-    """
-    pins = re.findall(r"^([\w.-]+)==[^;#\n]*(?:#|$)", REQUIREMENTS.read_text("utf-8").lower(), re.M)
+    """Return the packages of the book that are not installed, but for those of a platform."""
+    pins = re.findall(r"^([\w.-]+)==\S+ \\$", BOOK_HASHES.read_text("utf-8"), re.M)
     installed = {re.sub(r"[-_.]+", "-", each.name).lower() for each in metadata.distributions()}
     return [name for name in pins if name not in installed]
 
@@ -74,52 +79,66 @@ def stale():
     return names
 
 
-def fingerprint():
-    """Return a digest of the sources, of whether the model is there, and JupyterLite."""
-    from attnlib import pretrained  # needs packages that `missing` looks for first
+def files(root, patterns):
+    """Yield (path, its name below `root`) of all files that the patterns lead to, in order."""
+    for pattern in patterns:
+        for top in sorted(root.glob(pattern)):
+            for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+                name = path.relative_to(root)
+                if path.is_file() and not IGNORED.intersection(name.parts):
+                    yield path, name.as_posix()
 
-    digest = hashlib.sha256(f"{pretrained.is_here()} {LITE.exists()}".encode())
-    found = sorted(path for pattern in SOURCES for path in ROOT.glob(pattern))
-    for top in found:
-        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
-            name = path.relative_to(ROOT)
-            if path.is_file() and not IGNORED.intersection(name.parts):
-                digest.update(f"{name}\0{path.stat().st_size}\0".encode())
-                digest.update(path.read_bytes())
+
+def contents(patterns):
+    """Return a digest of sources. Contents decide, not timestamps: a checkout changes those."""
+    digest = hashlib.sha256()
+    for path, name in files(ROOT, patterns):
+        digest.update(f"{name}\0{path.stat().st_size}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
+def left():
+    """Return a digest of what a build has left: a file that is lost or cut off changes it."""
+    sizes = [(name, path.stat().st_size) for path, name in files(BUILD, MADE)]
+    return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()
+
+
 def build():
-    """Build what has changed and return the exit code of jupyter-book."""
-    now = fingerprint()
-    if STAMP.exists() and STAMP.read_bytes() == now.encode() and (SITE / "index.html").exists():
+    """Build what has changed; return what stopped it, in a line, or nothing."""
+    before = MARK.read_text(encoding="utf-8", errors="replace").split() if MARK.exists() else []
+    now = [contents(PAGES), contents(MAKERS), left()]
+    if before == now:
         say("Nothing has changed since the last build.")
-        return 0
-    STAMP.unlink(missing_ok=True)
-    command = [sys.executable, "-c", JUPYTER_BOOK, "build", "-W", "-n", "--keep-going", "."]
-    done = subprocess.run(command, cwd=ROOT, close_fds=False)
-    if done.returncode == 0:
-        STAMP.write_bytes(now.encode())
-    return done.returncode
-
-
-def main():
-    """Build, one build at a time, and say where to open the site; return what to exit with."""
+        return ""
     if lacking := missing():
         more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
         return (
             f"The build needs {', '.join(lacking[:3])}{more}, which Python does not find. "
             f"Run: {sys.executable} -m pip install -r requirements.txt"
         )
+    MARK.unlink(missing_ok=True)
+    if before[1:] != now[1:] and (BUILD / ".doctrees").exists():
+        shutil.rmtree(BUILD / ".doctrees")
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", "-W", "-n", "--keep-going", "."]
+    if subprocess.run(command, cwd=ROOT, close_fds=False).returncode:
+        return "The build failed: see the messages above."
+    MARK.write_text("\n".join([*now[:2], left()]), encoding="utf-8")
+    return ""
+
+
+def main():
+    """Build, one build at a time, and say where to open the site; return what to exit with."""
     try:
         with alone(__file__):
-            code = build()
+            problem = build()
     except OSError as error:
         return f"The build stopped: {error}."
     except KeyboardInterrupt:
         return "\nThe build was stopped; run the same command again."
-    if code:
-        return "The build failed: see the messages above."
+    if problem:
+        return problem
+    if old := stale():
+        say(f"The code of {', '.join(old)} is newer than the outputs: run `make refresh`.")
     say(f"Open {(SITE / 'index.html').as_uri()} or run `make serve`.")
     return 0
 

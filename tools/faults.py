@@ -56,17 +56,9 @@ def start(command, root):
 def said(process):
     """Wait for a command; return its exit code, the line that says most, and any traceback."""
     lines = process.communicate()[0].strip().splitlines()
-    telling = [line for line in lines if line.startswith("Stopped: ")]  # by jupyter-book
+    telling = [line for line in lines if line.startswith(("Stopped: ", "The code of "))]
     fell = "Traceback (most recent call last)" in "\n".join(lines)
     return process.returncode, (telling or lines)[-1], fell
-
-
-def change_a_cell(root, text):
-    """Make a chapter one that has to run again; the output stays."""
-    notebook = nbformat.read(root / CHAPTER, as_version=4)
-    cell = next(cell for cell in notebook.cells if cell.cell_type == "code")
-    cell.source = cell.source.partition("\n# fault")[0] + f"\n# fault {text}"
-    nbformat.write(notebook, root / CHAPTER)
 
 
 def change_a_page(root, text):
@@ -76,7 +68,8 @@ def change_a_page(root, text):
 
 
 def killed(root, at):
-    """Start a build and kill it, with all it has started, when it says `at`."""
+    """Start a build of all pages and kill it, with all it has started, when it says `at`."""
+    (root / "_build" / "built").unlink()
     build = start(BUILD, root)
     for line in build.stdout:
         if at in line:
@@ -84,16 +77,13 @@ def killed(root, at):
     return f"killed at: {at}", build.wait() == -signal.SIGKILL
 
 
-def killed_while_running(root):
-    """A chapter is being executed."""
-    change_a_cell(root, "killed")
-    return killed(root, "Executing notebook")
+def killed_while_reading(root):
+    """Some pages are read, others not."""
+    return killed(root, "reading sources... [ 2")
 
 
 def killed_while_writing(root):
     """Some pages are written, others not."""
-    (root / "_build" / "ended-well").unlink()  # all pages are written, which takes a while
-    change_a_cell(root, "written")
     return killed(root, "writing output... [ 2")
 
 
@@ -121,13 +111,28 @@ def read_only(root):
     return in_a_mount(root, READ_ONLY)
 
 
-def damaged_outputs(root):
-    """An executed notebook in the cache is cut off."""
-    stored = next((root / "_build/.jupyter_cache/executed").rglob("base.ipynb"))
-    stored.write_bytes(stored.read_bytes()[:1000])
-    change_a_page(root, "damaged")
+def damaged(root):
+    """What Sphinx keeps is cut off, a page of the site and the picture of a figure are lost."""
+    kept = [
+        *root.glob("_build/.doctrees/**/*.pickle"),
+        *root.glob("_build/.doctrees/**/0*.doctree"),
+    ]
+    for path in kept:
+        os.truncate(path, 1000)
+    lost = [root / "_build/html/notation.html", next(root.glob("_build/jupyter_execute/**/*.svg"))]
+    for path in lost:
+        path.unlink()
     code, line, fell = said(start(BUILD, root))
-    return line, code == 0 and not fell
+    return line, code == 0 and not fell and all(path.exists() for path in lost)
+
+
+def stale(root):
+    """The code of a chapter is newer than its outputs."""
+    notebook = nbformat.read(root / CHAPTER, as_version=4)
+    next(cell for cell in notebook.cells if cell.cell_type == "code").source += "\n# newer"
+    nbformat.write(notebook, root / CHAPTER)
+    code, line, fell = said(start(BUILD, root))
+    return line, code == 0 and not fell and CHAPTER in line
 
 
 def two_at_once(root):
@@ -138,7 +143,8 @@ def two_at_once(root):
 
 
 def without_packages(root):
-    """A Python without torch and the other packages."""
+    """A Python without the packages."""
+    change_a_page(root, "bare")
     bare = [sys.executable, "-S", "-m", "tools.build"]
     return one_clear_line(start(bare, root))
 
@@ -155,14 +161,15 @@ def elsewhere(root):
 
 
 FAULTS = [
-    killed_while_running,
+    killed_while_reading,
     killed_while_writing,
     two_at_once,
     full,
     read_only,
     without_packages,
     elsewhere,
-    damaged_outputs,
+    damaged,
+    stale,
 ]
 
 

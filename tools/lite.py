@@ -24,6 +24,7 @@ from nbformat.v4 import new_code_cell
 from tools import build
 from tools.install import REQUIREMENTS, ROOT, alone, say
 
+LITE = build.SITE / "lite"
 VERSION = "314.0.6"  # what this kernel is made for
 # In an environment of their own: the book needs none of them.
 TOOLS = ["jupyterlite-core==0.8.6", "jupyterlite-pyodide-kernel==0.8.6"]
@@ -144,8 +145,8 @@ def make(pyodide_source):
         command = ["jupyter-lite", "build", "--lite-dir", str(folder), "--output-dir", str(made)]
         command += ["--contents", str(notebooks), "--no-sourcemaps", "--no-unused-shared-packages"]
         run(folder, "uv", "tool", "run", "--from", TOOLS[0], *tools, *command)
-        shutil.rmtree(build.LITE, ignore_errors=True)
-        made.rename(build.LITE)
+        shutil.rmtree(LITE, ignore_errors=True)
+        made.rename(LITE)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -156,8 +157,8 @@ def main():
     try:
         with alone(build.__file__):
             make(source.rstrip("/"))
-            if code := build.build():
-                return code
+            if problem := build.build():
+                return problem
     except (LiteError, OSError) as error:
         return (
             f"JupyterLite was not added: {error}. The site is as it was. The WebAssembly builds "
@@ -166,7 +167,7 @@ def main():
         )
     except KeyboardInterrupt:
         return "\nStopped; the site is as it was."
-    say(f"JupyterLite is in {build.LITE.relative_to(ROOT)}: `make serve` shows it.")
+    say(f"JupyterLite is in {LITE.relative_to(ROOT)}: `make serve` shows it.")
     return 0
 
 
