@@ -57,15 +57,13 @@ globalThis.MathJax = {
 };
 """
 TYPESET = """
-(function () {
+dukpy.formulas.map(([tex, display]) => {
   try {
-    var drawn = MathJax.startup.adaptor.outerHTML(
-      MathJax.tex2chtml(dukpy.tex, {display: dukpy.display}));
-    var error = drawn.match(/data-mjx-error="([^"]*)"/);
-    return error ? {error: error[1]}
-                 : {drawn: drawn, spoken: MathJax.tex2mml(dukpy.tex, {display: dukpy.display})};
+    const drawn = MathJax.startup.adaptor.outerHTML(MathJax.tex2chtml(tex, {display}));
+    const error = drawn.match(/data-mjx-error="([^"]*)"/);
+    return error ? {error: error[1]} : {drawn, spoken: MathJax.tex2mml(tex, {display})};
   } catch (problem) { return {error: String(problem)}; }
-})()
+})
 """
 
 
@@ -81,17 +79,18 @@ class MathJax:
         parts = ((MATHJAX / f"{part}.js").read_text(encoding="utf-8") for part in PARTS)
         return Engine(BOOT, *parts, "MathJax.startup.defaultReady()")
 
-    def typeset(self, tex, display):
-        """The HTML of the formula `tex`, drawn for the eye and with MathML for the ear.
+    def typeset(self, formulas):
+        """The HTML of each (TeX, display), or the TexError that says why MathJax cannot read it.
 
-        Raises
-        ------
-        TexError
-            With MathJax's own message.
+        All at once take a quarter of the time: after each call the engine tidies its memory.
         """
-        answer = self._engine(TYPESET, tex=tex, display=display)
+        return [self._page_html(answer) for answer in self._engine(TYPESET, formulas=formulas)]
+
+    @staticmethod
+    def _page_html(answer):
+        """A formula drawn for the eye and with MathML for the ear."""
         if "error" in answer:
-            raise TexError(html.unescape(answer["error"]))
+            return TexError(html.unescape(answer["error"]))
         drawn = answer["drawn"].replace("<mjx-math", '<mjx-math aria-hidden="true"', 1)
         spoken = re.sub(r">\s+<", "><", answer["spoken"].strip())
         spoken = re.sub(r' (?:mathcolor|data-mjx-\w+)="[^"]*"', "", spoken)
@@ -127,10 +126,17 @@ class FormulaCache:
 
     def get(self, tex, display):
         """The HTML of a formula, typeset now unless it is known. Raises TexError."""
-        key = self.key(tex, display)
-        if key not in self.formulas:
-            self.formulas[key] = self.mathjax.typeset(tex, display)
-        return self.formulas[key]
+        self.add([(tex, display)])
+        drawn = self.formulas[self.key(tex, display)]
+        if isinstance(drawn, TexError):
+            raise drawn
+        return drawn
+
+    def add(self, formulas):
+        """Typeset each (TeX, display) that is not known yet."""
+        keyed = {self.key(*each): each for each in formulas}
+        if new := {key: each for key, each in keyed.items() if key not in self.formulas}:
+            self.formulas |= zip(new, self.mathjax.typeset([*new.values()]), strict=True)
 
     @property
     def stylesheet(self):
@@ -182,8 +188,10 @@ def open_cache(app):
 def read_formulas(app, doctree):
     """After reading a page: typeset its formulas, and note which ones they are."""
     keys = formulas_of(app.env).setdefault(app.env.docname, set())
-    for node in doctree.findall(lambda n: isinstance(n, (nodes.math, nodes.math_block))):
-        tex, display = tex_of(node)
+    found = [*doctree.findall(nodes.math), *doctree.findall(nodes.math_block)]
+    formulas = [tex_of(node) for node in found]
+    app.formula_cache.add(formulas)
+    for node, (tex, display) in zip(found, formulas, strict=True):
         try:
             app.formula_cache.get(tex, display)
             keys.add(app.formula_cache.key(tex, display))
@@ -217,12 +225,9 @@ def write_stylesheet(app, builder):
     """Before the first page is written: the formulas of all pages are known."""
     if builder.format != "html":
         return
-    for tex, display in (
-        (key.split(" ", 1)[1], key.startswith("block"))
-        for keys in formulas_of(app.env).values()
-        for key in keys
-    ):
-        app.formula_cache.get(tex, display)  # those of unchanged pages, if the cache was lost
+    keys = set().union(*formulas_of(app.env).values())
+    # Those of unchanged pages, if the cache was lost.
+    app.formula_cache.add((key.split(" ", 1)[1], key.startswith("block")) for key in sorted(keys))
     formulas = [app.formula_cache.formulas[key] for key in sorted(used_formulas(app))]
     write_assets(app.formula_cache.stylesheet, formulas, Path(app.outdir, "_static"))
 

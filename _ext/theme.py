@@ -114,7 +114,7 @@ def check_files(app):
 
 def write_files(app, exception):
     """After Sphinx has copied Furo's files: ours in their place."""
-    if app.builder.format == "html":
+    if exception is None and app.builder.format == "html":
         for name, text in files_of(app.builder.theme).items():
             Path(app.outdir, "_static", name).write_text(text, encoding="utf-8")
 

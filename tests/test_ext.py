@@ -123,7 +123,8 @@ def cache(tmp_path, mathjax):
 
 
 def test_a_formula_is_drawn_and_spoken_in_the_colour_of_its_role(mathjax):
-    text = mathjax.typeset(r"\textcolor{#0067a3}{Q} \textcolor{#B84A00}{K}^\top", False)
+    tex = r"\textcolor{#0067a3}{Q} \textcolor{#B84A00}{K}^\top"
+    (text,) = mathjax.typeset([(tex, False)])
     drawn, spoken = text.split("<mjx-assistive-mml>")
     assert "var(--query)" in drawn and "var(--key)" in drawn and "#" not in drawn
     assert 'aria-hidden="true"' in drawn
@@ -131,9 +132,11 @@ def test_a_formula_is_drawn_and_spoken_in_the_colour_of_its_role(mathjax):
 
 
 @pytest.mark.parametrize("tex", [r"\frac{1}{", r"\unknown", r"\begin{nothing} x \end{nothing}"])
-def test_bad_tex_is_an_error(mathjax, tex):
+def test_bad_tex_is_an_error_and_stops_no_other_formula(cache, tex):
+    cache.add([("x", True), (tex, True), ("y", True)])
     with pytest.raises(mathematics.TexError):
-        mathjax.typeset(tex, True)
+        cache.get(tex, True)
+    assert cache.get("x", True) != cache.get("y", True)
 
 
 def test_the_cache_keeps_what_is_used(cache):
