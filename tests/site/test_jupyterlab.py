@@ -98,7 +98,7 @@ def test_arrow_keys_move_the_slider_and_the_trait(notebook):
     for _ in range(3):
         slider.press("ArrowRight")
     eventually(lambda: ask(client, "calculator.step"), 3)
-    assert page.locator(".abh-hand-calculator [data-part=step_value]").first.inner_text() == "4"
+    assert page.locator(".abh-hand-calculator .main .number").first.inner_text() == "4"
 
 
 def test_a_typed_entry_reaches_the_numpy_arrays(notebook):
@@ -113,5 +113,5 @@ def test_a_typed_entry_reaches_the_numpy_arrays(notebook):
 def test_a_trait_set_in_python_moves_the_page(notebook):
     page, client = notebook
     client.execute_interactive("calculator.step = 75", timeout=20, output_hook=lambda _: None)
-    shown = page.locator(".abh-hand-calculator [data-part=step_value]").first
+    shown = page.locator(".abh-hand-calculator .main .number").first
     eventually(shown.inner_text, "76")
