@@ -18,7 +18,6 @@ from attnlib import (
     SwiGLU,
     gelu,
     relu,
-    rotary,
 )
 from attnlib.bridge import from_torch, to_torch
 from tests.helpers import (
@@ -429,7 +428,10 @@ def small(kind, **changes):
             MultiHeadAttention.init(6, 2, np.random.default_rng(0), n_kv_heads=1),
             "keys must have as many heads as queries, 2, for torch; got n_kv_heads = 1",
         ),
-        (replace(attention(), turn=rotary), f"turn must be None for torch; got {rotary!r}"),
+        (
+            replace(attention(), turn=np.negative),
+            "turn must be None for torch; got <ufunc 'negative'>",
+        ),
         (
             small(EncoderLayer, attention=replace(attention(), norm_q=np.negative)),
             "norm_q must be None for torch; got <ufunc 'negative'>",

@@ -148,8 +148,7 @@ def copied(page):
     """Press "Copy as NumPy", see the widget say so, and run what the clipboard holds."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy as NumPy").click()
-    page.wait_for_timeout(100)
-    said = page.locator(".message", has_text="Copied").inner_text()
+    said = page.locator(".message", has_text="Copied").inner_text()  # waits for it
     assert re.fullmatch(r"Copied \d+ lines of NumPy\.", said)
     return run(page.evaluate("navigator.clipboard.readText()"))
 

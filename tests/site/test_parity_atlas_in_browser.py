@@ -19,9 +19,9 @@ def addresses(tmp_path_factory):
         yield addresses
 
 
-@pytest.fixture(params=["http", "file"])
-def awake(request, page, addresses):
-    return wake(page, addresses[request.param])
+@pytest.fixture
+def awake(page, addresses):
+    return wake(page, addresses["http"])
 
 
 def shown(page):

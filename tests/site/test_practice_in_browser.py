@@ -53,11 +53,6 @@ def addresses(tmp_path_factory):
         yield addresses
 
 
-@pytest.fixture(params=["http", "file"])
-def practice(request, page, addresses):
-    return wake(page, addresses[request.param])
-
-
 @pytest.fixture
 def live(page, addresses):
     return wake(page, addresses["http"])
@@ -84,21 +79,23 @@ def kept(page):
 # ---------------------------------------------------------------------------------- Predict
 
 
-def test_each_mistake_is_recognised_and_named(practice):
+def test_each_mistake_is_recognised_and_named(live):
     for clause, numbers in MISTAKES.items():
-        assert check(practice, [f"{x:.3g}" for x in numbers]) == f"Not yet: {clause}."
-    assert check(practice, ["7,39"], at=1) == "Not yet: you forgot √2."
-    assert kept(practice) == []
+        assert check(live, [f"{x:.3g}" for x in numbers]) == f"Not yet: {clause}."
+    assert check(live, ["7,39"], at=1) == "Not yet: you forgot √2."
+    assert kept(live) == []
 
 
-def test_three_digits_by_hand_are_right_and_bring_the_explanation(practice):
-    assert check(practice, ["0,0559", "16.9/17.9"]) == "✓ Right."
-    assert "e^(2√2) is 16.918829." in slot(practice, 0).inner_text()
-    assert kept(practice) == ["chai/1"]
-    practice.reload()
-    awake(practice)
-    assert slot(practice, 0).locator(".done").is_visible()
-    assert not slot(practice, 1).locator(".done").is_visible()
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_three_digits_by_hand_are_right_and_bring_the_explanation(page, addresses, scheme):
+    wake(page, addresses[scheme])
+    assert check(page, ["0,0559", "16.9/17.9"]) == "✓ Right."
+    assert "e^(2√2) is 16.918829." in slot(page, 0).inner_text()
+    assert kept(page) == ["chai/1"]
+    page.reload()
+    awake(page)
+    assert slot(page, 0).locator(".done").is_visible()
+    assert not slot(page, 1).locator(".done").is_visible()
 
 
 def test_another_wrong_number_gets_a_direction_and_nothing_more(live):
@@ -143,25 +140,25 @@ def test_a_change_takes_the_verdict_back(live):
 # ------------------------------------------------------------------------------------- Quiz
 
 
-def test_every_option_has_its_reason_and_can_be_tried_again(practice):
+def test_every_option_has_its_reason_and_can_be_tried_again(live):
     for i, question in enumerate(QUESTIONS):
-        form = slot(practice, 2).locator("form").nth(i)
+        form = slot(live, 2).locator("form").nth(i)
         for option in reversed(question["options"]):
             form.get_by_label(option["text"], exact=True).check()
-            practice.evaluate(FRAMES)
+            live.evaluate(FRAMES)
             assert form.get_by_role("status").inner_text() == ""
             form.get_by_role("button", name="Check").click()
-            practice.evaluate(FRAMES)
+            live.evaluate(FRAMES)
             said = form.get_by_role("status").inner_text()
             assert said.startswith("✓ Right." if option.get("right") else "Not this one.")
             assert said.endswith(option["why"])
     # The last one checked is the first option: wrong in question 1, right in question 2.
-    assert slot(practice, 2).locator("[data-part=score]").inner_text() == "1 of 2 right."
-    assert sorted(kept(practice)) == ["quiz/1", "quiz/2"]
-    slot(practice, 2).get_by_role("button", name="Reset").click()
-    practice.evaluate(FRAMES)
-    assert slot(practice, 2).locator("[data-part=score]").inner_text() == "0 of 2 right."
-    assert slot(practice, 2).locator("input:checked").count() == 0
+    assert slot(live, 2).locator("[data-part=score]").inner_text() == "1 of 2 right."
+    assert sorted(kept(live)) == ["quiz/1", "quiz/2"]
+    slot(live, 2).get_by_role("button", name="Reset").click()
+    live.evaluate(FRAMES)
+    assert slot(live, 2).locator("[data-part=score]").inner_text() == "0 of 2 right."
+    assert slot(live, 2).locator("input:checked").count() == 0
 
 
 def test_a_check_without_a_choice_asks_for_one(live):
@@ -207,8 +204,8 @@ def test_the_keyboard_alone_is_enough(live):
 # --------------------------------------------------------------------------------- progress
 
 
-def test_progress_is_listed_saved_copied_and_erased(practice):
-    page, place = practice, slot(practice, 3)
+def test_progress_is_listed_saved_copied_and_erased(live):
+    page, place = live, slot(live, 3)
     check(page, ["16.9"], at=1)
     assert place.locator(".number").all_inner_texts() == ["0 of 2", "1 of 4"]
     with page.expect_download() as download:
@@ -217,8 +214,7 @@ def test_progress_is_listed_saved_copied_and_erased(practice):
     text = download.value.path().read_text(encoding="utf-8")
     assert json.loads(text) == {"course": "Attention by Hand", "right": ["power/1"]}
     place.get_by_role("button", name="Copy as text").click()
-    page.wait_for_timeout(100)
-    assert place.locator(".message").inner_text() == "Copied your progress as JSON."
+    place.locator(".message", has_text="Copied your progress as JSON.").wait_for()
     assert not place.get_by_role("button", name="Erase it").is_visible()
     erase = place.get_by_role("button", name="Erase", exact=True)
     erase.click()

@@ -172,12 +172,15 @@ def markup(slot):
 
 def test_reset_leads_back(page, addresses):
     wake(page, addresses["http"])
-    page.wait_for_timeout(500)  # what is for the ear alone comes when things are quiet
     for slot in page.locator(".widget-slot:has([name=reset])").all():
         before = markup(slot)
         for control in slot.locator("select:enabled, input[type=range]:enabled").all():
             control.focus()
             control.press("ArrowDown")
+        assert markup(slot) != before
         slot.locator("[name=reset]").click()
-        page.wait_for_timeout(500)
+        for _ in range(100):  # what is for the ear alone comes when things are quiet
+            if markup(slot) == before:
+                break
+            page.wait_for_timeout(100)
         assert markup(slot) == before
