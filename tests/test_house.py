@@ -275,23 +275,6 @@ def test_chapters_have_the_same_shape(chapters):
     assert_none(offences, f"every chapter has {REQUIRED}")
 
 
-def test_the_landing_page_counts_what_can_be_answered(chapters):
-    """The keys of its Progress are those of the chapters' predictions and quizzes."""
-    page = (ROOT / "index.md").read_text(encoding="utf-8")
-    cell = next(
-        cell for cell in re.findall(r"{code-cell}.*?\n\n(.*?)```", page, re.S) if "Progress" in cell
-    )
-    names = {}
-    exec(cell.replace("Progress(", "kept = ("), names)
-    promised = {key for keys in names["kept"].values() for key in keys}
-    asked = set()
-    for notebook in chapters.values():
-        text = "\n".join(cell.source for cell in notebook.cells)
-        asked |= set(re.findall(r'key="([^"]+)"', text))
-        asked |= {f"{name}-quiz" for name in re.findall(r'for_chapter\("([^"]+)"\)', text)}
-    assert promised == asked, "the titles and predictions of index.md are not the chapters'"
-
-
 # Contents and citations
 
 
