@@ -32,7 +32,11 @@ STEADY = [*CHROMIUM_FLAGS, "--js-flags=--single-threaded-gc"]
 
 
 def pytest_collection_modifyitems(items):
-    """Ask a browser that hung once more, on a new page; a test that fails has failed."""
+    """Put the long files first, so that two workers end together, and let a hung browser try again.
+
+    That is on a new page, and for whoever hangs alone: a test that fails has failed.
+    """
+    items.sort(key=lambda item: not item.path.is_relative_to(ROOT / "tests" / "site"))
     again = pytest.mark.flaky(reruns=1, only_rerun="from pytest-timeout")
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
