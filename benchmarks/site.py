@@ -92,7 +92,7 @@ ROUNDS = 150
 # An empty change is the same event on a slider that nothing listens to: what the browser itself
 # takes from an input to the end of the next frame. The two are timed in turn.
 REPAINT = """async (rounds) => {
-    const real = document.querySelector(".abh-explorer input[name=d_k]");
+    const real = document.querySelector(".abh-attention-explorer input[name=d_k]");
     const idle = real.cloneNode();
     idle.style.cssText = "position: fixed; inset: 0 auto auto 0; width: 200px";
     document.body.append(idle);
