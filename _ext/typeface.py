@@ -1,8 +1,9 @@
-"""The book's own face for text: Source Serif 4, in `_static/text-*.woff2` and `typeface.css`.
+"""The book's own face for text: Source Serif 4, in `_static/text-*.woff2`.
 
-With a face of its own a page has the same lines wherever it is read. Until the face is there, one
-of the reader's stands in for it, as wide and as high, so that little moves. In Chromium nothing
-does: `page.html` asks for the face first, and the browser waits for it a moment.
+With a face of its own a page has the same lines wherever it is read. `page.html` asks for it before
+all else, and the browser waits for it a moment. If it comes later still, as over a slow network, a
+face of the reader's, made as wide and as high (`book.css`), stands in on that page: nothing moves,
+and the next page has ours. Where no script runs, and on paper, `typeface.css` says where it is.
 """
 
 import hashlib
@@ -27,13 +28,11 @@ CHARACTERS = (
     *"Łł‐–—‘’“”†…′⁰⁴⁵⁶⁷⁸⁹Δ←↑→↓−√∞≈≠≤≥■▶◀✓",
 )
 FEATURES = ["ccmp", "kern", "liga", "locl", "mark"]
-# What stands in, and how much wider the text of the chapters is in our face.
-STAND_INS = {
-    'local("Times New Roman"), local("Liberation Serif"), local("Tinos")': 1.126,
-    'local("Noto Serif")': 0.957,
-    'local("DejaVu Serif")': 0.883,
-}
-ASCENT, DESCENT = 1.036, 0.335  # our face's, in parts of its size
+RULE = """@font-face {{
+  font-family: "{family}"; font-style: {style}; font-weight: {weight}; font-display: swap;
+  src: url("{file}") format("woff2");
+}}
+"""
 
 
 def source(name):
@@ -62,8 +61,9 @@ def find_face(app, config):
     for style, (name, weights) in STYLES.items():
         made_of = source(name).read_bytes() + repr((CHARACTERS, FEATURES, SIZE, weights)).encode()
         file = f"text-{style}-{hashlib.sha256(made_of).hexdigest()[:8]}.woff2"
-        faces.append({"style": style, "weight": "{} {}".format(*weights), "file": file})
-    config.html_context["typeface"] = {"family": FAMILY, "faces": faces}
+        weight = "{} {}".format(*weights)
+        faces.append({"family": FAMILY, "style": style, "weight": weight, "file": file})
+    config.html_context["typeface"] = faces
 
 
 def draw(name, weights):
@@ -72,44 +72,24 @@ def draw(name, weights):
     return woff2(instantiateVariableFont(font, {"opsz": SIZE, "wght": weights}))
 
 
-def stylesheet(faces):
-    """The rules of `typeface.css`: our faces, what stands in, and their order."""
-    rules = [
-        f'@font-face {{ font-family: "{FAMILY}"; font-style: {face["style"]}; '
-        f"font-weight: {face['weight']}; font-display: swap; "
-        f'src: url("{face["file"]}") format("woff2"); }}'
-        for face in faces
-    ]
-    families = [FAMILY]
-    for local, wider in STAND_INS.items():
-        families.append(f"{FAMILY} {len(families)}")
-        rules.append(
-            f'@font-face {{ font-family: "{families[-1]}"; src: {local}; '
-            f"size-adjust: {wider:.1%}; ascent-override: {ASCENT / wider:.1%}; "
-            f"descent-override: {DESCENT / wider:.1%}; line-gap-override: 0%; }}"
-        )
-    stack = ", ".join(f'"{family}"' for family in families)
-    return "\n".join([*rules, f":root {{ --font-text: {stack}, serif; }}\n"])
-
-
 def write_face(app, builder):
-    """Before the first page is written: the face and its rules."""
+    """Before the first page is written: the files of the face."""
     if builder.format != "html":
         return
     folder = Path(app.outdir, "_static")
     folder.mkdir(parents=True, exist_ok=True)
-    faces = app.config.html_context["typeface"]["faces"]
+    faces = app.config.html_context["typeface"]
     for old in set(folder.glob("text-*.woff2")) - {folder / face["file"] for face in faces}:
         old.unlink()
     for face in faces:
         if not (folder / face["file"]).exists():
             (folder / face["file"]).write_bytes(draw(*STYLES[face["style"]]))
-    (folder / "typeface.css").write_text(stylesheet(faces), encoding="utf-8")
+    rules = "".join(map(RULE.format_map, faces))
+    (folder / "typeface.css").write_text(rules, encoding="utf-8")
 
 
 def setup(app):
     """Register with Sphinx."""
-    app.add_css_file("typeface.css", priority=100)
     app.connect("config-inited", find_face)
     app.connect("write-started", write_face)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -55,6 +55,14 @@ def links(book):
             yield note.get("/A") or note["/Dest"]
 
 
+def test_the_text_is_in_its_own_face(book):
+    fonts = [
+        font.get_object() for page in book.pages for font in page["/Resources"]["/Font"].values()
+    ]
+    names = {str(font.get("/BaseFont")) for font in fonts}
+    assert not any("Serif" in name for name in names), names  # which would stand in
+
+
 def test_the_outline_names_each_page_in_order(book):
     chapters = [entry for entry in book.outline if not isinstance(entry, list)]
     assert [entry.title for entry in chapters] == TITLES
