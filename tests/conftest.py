@@ -6,7 +6,6 @@ And the table at the end of a run that says how far attnlib and PyTorch are apar
 import functools
 import gzip
 import io
-import sys
 import threading
 import time
 from collections import defaultdict
@@ -18,7 +17,6 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "_ext")]
 pytest.register_assert_rewrite("tests.site.harness")  # its asserts say what they compare, too
 
 SITE = ROOT / "_build" / "html"

@@ -8,20 +8,18 @@ import sys
 from pathlib import Path
 from zipfile import ZipFile
 
+import downloads
 import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-
-from tests.conftest import ROOT, SITE
-from tests.helpers import raises
-
-sys.path.append(str(ROOT / "_ext"))
-import downloads
 from myst_parser.config.main import MdParserConfig
 from myst_parser.mdit_to_docutils.sphinx_ import SphinxRenderer
 from myst_parser.parsers.mdit import create_md_parser
 from sphinx.errors import ConfigError
+
+from tests.conftest import ROOT, SITE
+from tests.helpers import raises
 
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 EXTENSIONS = {"amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"}

@@ -1,15 +1,15 @@
 """The text face: there or no build, small, with every letter, and nothing moves as it comes."""
 
-import sys
 import time
 from types import SimpleNamespace
 
 import pytest
+import typeface
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from sphinx.errors import ExtensionError
 
-from tests.conftest import ROOT, SITE, Zipped, serve
+from tests.conftest import SITE, Zipped, serve
 from tests.helpers import raises
 from tests.site.pages import (
     CHAPTER_2,
@@ -21,9 +21,6 @@ from tests.site.pages import (
     every_page,
     soup,
 )
-
-sys.path.append(str(ROOT / "_ext"))
-import typeface
 
 FAQ = "faq.html"
 OTHER_FACES = "script, style, pre, code, mjx-container, .admonition-title, .abh, .copy-button"
