@@ -220,7 +220,7 @@ Hatched cells are blocked. A nudge changes one token's query, key and value.</p>
 </div>`,
     html`<div class="picture">${grid(s, names, now)}</div>`,
     html`<ul class="verdicts" aria-label="Verdicts" aria-live="polite">${verdicts.map(([kind, [answer, rest]], i) =>
-      element("li", { class: kind, "data-room": room[i] }, html`<span>${answer && html`<b>${answer}</b>`}${rest}</span>`),
+      element("li", { class: kind, "data-room": room[i], "data-key": answer }, html`<span>${answer && html`<b>${answer}</b>`}${rest}</span>`),
     )}</ul>`,
     html`<div class="conventions">
 ${convention("bool", "T = may attend", html`F.scaled_dot_product_<wbr>attention`, s, (may) => (may ? "T" : "F"))}
