@@ -15,7 +15,8 @@ from attnlib import palette
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./core\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULTILINE)
-_COMMENT = re.compile(r"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
+# Comments are for whoever reads the files; of a page's bytes they would be a fifth.
+_COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 
 # What scores may be divided by, as a function of d_k.
 DIVISORS = {"sqrt": math.sqrt, "none": lambda d_k: 1.0, "d_k": float}
@@ -39,7 +40,6 @@ def module(name):
     )
     own = (_HERE / f"{stem(name)}.js").read_text(encoding="utf-8")
     own = _IMPORT.sub(lambda match: f"const {{{match[1]}}} = core;\n", own, count=1)
-    # Comments are for whoever reads the files; of a page's bytes they would be a fifth.
     return _COMMENT.sub(
         "",
         f"{inlined}{own}\nexport default core.widget({json.dumps(name)}, {{ {_exports(own)} }});\n",
@@ -53,7 +53,7 @@ def _exports(source):
 def style(*names):
     """The style that all widgets share, then those of the widgets `names`."""
     files = (_HERE / "core.css", *(_HERE / f"{stem(name)}.css" for name in names))
-    return "".join(file.read_text(encoding="utf-8") for file in files)
+    return _COMMENT.sub("", "".join(file.read_text(encoding="utf-8") for file in files))
 
 
 def word_vector(word, role, d):
