@@ -2,6 +2,8 @@
 
 `table` is the start page's list with the minutes, `progress` its widget, `plan` the teaching page's
 term, `exercises` all exercises by chapter. `course.py` reads the notebooks and writes the text.
+
+The contents at the side of each page are Sphinx's, which forgets them there when a title changes.
 """
 
 from pathlib import Path
@@ -37,7 +39,24 @@ class Chapters(SphinxDirective):
         return self.parse_text_to_nodes(made)
 
 
+def titles(env):
+    """What each page is called."""
+    return {name: title.astext() for name, title in env.titles.items()}
+
+
+def keep_titles(app):
+    """Before anything is read: what the pages were called."""
+    app.titles_before = titles(app.env)
+
+
+def name_anew(app, env):
+    """After reading: if a page has another title, all pages, whose contents name it."""
+    return [] if titles(env) == app.titles_before else env.found_docs
+
+
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("chapters", Chapters)
+    app.connect("builder-inited", keep_titles)
+    app.connect("env-get-updated", name_anew)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

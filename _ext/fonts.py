@@ -1,9 +1,13 @@
 """Fonts for the web: what the site draws with, cut down to the characters it needs."""
 
+import logging
 from io import BytesIO
 
 from fontTools import subset
 from fontTools.ttLib import TTFont
+
+# The styles of our code, once imported, have every logger print all that it has to say.
+logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 
 def subset_font(path, characters, **options):

@@ -108,17 +108,21 @@ def assets(names):
     }
 
 
-def all_assets(app):
-    """The files of the whole book: one style for all pages, so that it is fetched once."""
-    return assets(sorted(set().union(*app.env.widgets_used.values())))
+@functools.cache
+def all_assets():
+    """The files of all widgets, with one style for all pages, so that it is fetched once.
+
+    Each page refers to them: their names may not depend on what another page shows.
+    """
+    return assets(attnlib.widgets.__all__)
 
 
 def write_assets(app, builder):
-    """Before the first page is written: the modules of all pages, and no others."""
+    """Before the first page is written: the modules of all widgets, and no others."""
     if builder.format != "html":
         return
     static = Path(app.outdir, "_static")
-    wanted = all_assets(app)
+    wanted = all_assets()
     for old in static.glob("widgets/*"):
         if f"widgets/{old.name}" not in wanted:
             old.unlink()
@@ -134,7 +138,7 @@ def add_files(app, pagename, templatename, context, doctree):
         return
     app.add_js_file("widget_host.js", loading_method="defer")
     stems = {core.stem(name) for name in used}
-    for name in all_assets(app):
+    for name in all_assets():
         stem, _, suffix = Path(name).name.split(".")
         if suffix == "css":
             app.add_css_file(name)

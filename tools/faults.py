@@ -7,6 +7,7 @@ full or read-only is a mount that only the one command sees.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -126,6 +127,30 @@ def damaged(root):
     return line, code == 0 and not fell and all(path.exists() for path in lost)
 
 
+def pages(root):
+    """Return what the site is, as {file: bytes}, without the marks for the browser's cache."""
+    files = (path for path in (root / "_build/html").rglob("*") if path.is_file())
+    return {path: re.sub(rb"\?v=\w+", b"", path.read_bytes()) for path in files}
+
+
+def retitled(root):
+    """A chapter gets another title, and a page a formula and a widget."""
+    notebook = nbformat.read(root / CHAPTER, as_version=4)
+    notebook.cells[0].source = re.sub(
+        r"(?m)^(# .*)$", r"\1, anew", notebook.cells[0].source, count=1
+    )
+    nbformat.write(notebook, root / CHAPTER)
+    change_a_page(root, "$\\aleph$\n\n:::{widget} ScalingExplorer\n:::\n")
+    code, _, fell = said(start(BUILD, root))
+    went_on = pages(root)
+    (root / "_build" / "built").unlink()
+    said(start(BUILD, root))
+    anew = pages(root)
+    differ = [path for path in went_on | anew if went_on.get(path) != anew.get(path)]
+    line = f"{len(differ)} of {len(anew)} files differ from those of a build from nothing"
+    return line, code == 0 and not (fell or differ)
+
+
 def stale(root):
     """The code of a chapter is newer than its outputs."""
     notebook = nbformat.read(root / CHAPTER, as_version=4)
@@ -169,6 +194,7 @@ FAULTS = [
     without_packages,
     elsewhere,
     damaged,
+    retitled,
     stale,
 ]
 
