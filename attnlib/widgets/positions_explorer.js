@@ -151,7 +151,7 @@ function framed(values, row, label, { rows, columns }) {
   const middle = y + down / 2;
   const picked = { "text-anchor": "end", "font-weight": "bold" };
   const at = (anchor) => ({ "text-anchor": anchor });
-  const along = { transform: `translate(12 ${top + size / 2}) rotate(-90)`, fill: `var(--${rows[3]})` };
+  const along = { transform: `translate(13 ${top + size / 2}) rotate(-90)`, fill: `var(--${rows[3]})` };
   return [
     element("g", { transform: place, class: "cells" }, shades(values, SHADES)),
     edge(),
