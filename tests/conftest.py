@@ -119,10 +119,11 @@ class Slow(_Quiet):
 @contextmanager
 def serve(folder, handler=_Quiet):
     """Give the address of a folder, served over http as any static host would."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    answer = functools.partial(handler, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), answer) as server:  # its socket is closed at the end
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 @pytest.fixture(scope="session")
