@@ -30,7 +30,7 @@ import nbformat
 from docutils import nodes
 from docutils.parsers.rst.directives.admonitions import Admonition, Note
 from docutils.parsers.rst.states import MarkupError
-from folding import Dropdown
+from folding import ANSWER, Answer, Dropdown
 from markdown_it import MarkdownIt
 from myst_parser.mdit_to_docutils.sphinx_ import SphinxRenderer
 from myst_parser.parsers.directives import parse_directive_text
@@ -48,8 +48,9 @@ PUBLISHED = "gh-pages"  # the branch of the repository that holds the built site
 
 # --- MyST to Markdown ---------------------------------------------------------------------------
 
-ADMONITIONS = {"admonition": Admonition, "dropdown": Dropdown}
+ADMONITIONS = {"admonition": Admonition, "dropdown": Dropdown, "answer": Answer}
 ADMONITIONS |= dict.fromkeys(set(admonitionlabels) - {"versionadded"}, Note)  # Note: no title
+TITLES = {name: str(label) for name, label in admonitionlabels.items()} | {"answer": ANSWER}
 ROLES = {name: ("std", name) for name in ("numref", "ref", "doc", "term")}
 ROLES |= {"eq": ("math", "eq"), "cite:p": ("cite", "p"), "cite:t": ("cite", "t")}
 
@@ -136,10 +137,10 @@ class Plain:
             raise PlainError(f"the directive {{{name}}}: {error}") from error
         for warning in parsed.warnings:
             raise PlainError(f"the directive {{{name}}}: {warning.msg}")
-        title = parsed.arguments[0] if parsed.arguments else str(admonitionlabels[name])
+        title = parsed.arguments[0] if parsed.arguments else TITLES[name]
         title = self._inline(title)
         body = self._blocks("\n".join(parsed.body)).strip()
-        if name == "dropdown" or "dropdown" in parsed.options.get("class", []):
+        if name in {"dropdown", "answer"} or "dropdown" in parsed.options.get("class", []):
             summary = MarkdownIt().renderInline(title)
             return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
         # Jupyter takes formulas out before it reads the marks of a quote: each on one line.
@@ -257,7 +258,7 @@ def plain_cells(cell, plain):
     source, metadata = cell.source, {k: v for k, v in cell.metadata.items() if k != "mystnb"}
     if metadata.get("jupyter", {}).get("source_hidden"):
         # The one line that Jupyter and Colab show of a folded cell, each in its own way.
-        source = f"# @title {myst['code_prompt_show']}\n{source}"
+        source = f"# @title {myst.get('code_prompt_show', ANSWER)}\n{source}"
         metadata["cellView"] = "form"
     cells = [nbformat.v4.new_code_cell(source, id=cell.id, metadata=metadata)]
     if figure := myst.get("figure"):

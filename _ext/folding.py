@@ -1,9 +1,18 @@
 """What opens and closes on a page does so without a script.
 
 `{dropdown}`, an admonition with `:class: dropdown` and a hidden part of a cell become `<details>`.
+A hidden cell whose prompt begins with "Checked: " is a mark of one line.
+
+What answers a question stays closed with all that it prints: cells with the tag `answer`, and boxes
+`:::{answer}`. Neighbours become one `<details>`. It knows its question: on paper, where nothing
+opens, `book.js` and `tools/pdf.py` put all answers at the end of the chapter. The first one after a
+`Predict` names its key, so that `book.js` can open it once the prediction is made.
 """
 
 import html
+import json
+import re
+from itertools import groupby
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -11,6 +20,10 @@ from docutils.parsers.rst.directives.admonitions import Admonition
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.locale import admonitionlabels
 from sphinx.transforms.post_transforms import SphinxPostTransform
+
+ANSWER = "Answer"  # the title of one that has none of its own
+CHECKED = "Checked: "
+PREDICTION = re.compile(r'data-widget="Predict" data-state="([^"]*)"')
 
 
 class Dropdown(Admonition):
@@ -25,12 +38,106 @@ class Dropdown(Admonition):
         return super().run()
 
 
+class Answer(Admonition):
+    """A closed answer to what stands above: `:::{answer}`, with a title if it needs another."""
+
+    required_arguments, optional_arguments = 0, 1
+
+    def run(self):
+        """Make an admonition with the class that `FoldAnswers` looks for."""
+        self.arguments = self.arguments or [ANSWER]
+        self.options["class"] = [*self.options.get("class", []), "answer"]
+        return super().run()
+
+
 class details(nodes.General, nodes.Element):  # noqa: N801
     """A `<details>`; docutils names its nodes in lower case."""
 
 
 class details_summary(nodes.General, nodes.TextElement):  # noqa: N801
     """The `<summary>` of a `details`."""
+
+
+def is_cell(node):
+    """Tell whether a node is a cell that answers."""
+    return node.get("nb_element") == "cell_code" and "tag_answer" in node["classes"]
+
+
+def is_answer(node):
+    """Tell whether a node belongs to an answer."""
+    if not isinstance(node, nodes.Element):
+        return False
+    return is_cell(node) or (isinstance(node, nodes.admonition) and "answer" in node["classes"])
+
+
+def prediction(node):
+    """The state of the `Predict` that a cell shows, if any."""
+    drawn = (PREDICTION.search(raw.astext()) for raw in node.findall(nodes.raw))
+    found = next(filter(None, drawn), None)
+    return json.loads(html.unescape(found[1])) if found else None
+
+
+class FoldAnswers(SphinxPostTransform):
+    """Put each row of neighbouring answers into one `details`, before MyST-NB hides parts."""
+
+    default_priority = 198
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        """Go through the places that hold answers."""
+        found = list(self.document.findall(is_answer))
+        for cell in filter(is_cell, found):
+            if cell.get("hide_mode") == "all":
+                del cell["hide_mode"]  # the answer itself is closed
+            elif "hide_mode" in cell:
+                cell["prompt_show"] = "The code of this answer"
+        for parent in dict.fromkeys(node.parent for node in found):
+            self.fold(parent)
+
+    def fold(self, parent):
+        """Join the answers among the children of a node."""
+        made, asked = [], None
+        for answers, group in groupby(parent.children, is_answer):
+            if answers:
+                made.append(self.joined(list(group), parent, asked))
+                asked = None
+                continue
+            for node in group:
+                asked = prediction(node) or asked
+                made.append(node)
+        parent.children = []
+        parent.extend(made)
+
+    def joined(self, answers, parent, asked):
+        """One `details` of neighbours, under the first title that one of them has."""
+        titles = [title_of(answer) for answer in answers]
+        own = [title for title in titles if title.astext() != ANSWER]
+        folded = details("", classes=["answer"], after=asked and asked["key"])
+        folded += details_summary("", "", *(own or titles)[0].children)
+        folded += self.question(parent, asked)
+        for answer, title in zip(answers, titles, strict=True):
+            if title in own[1:]:
+                folded += nodes.paragraph("", "", nodes.strong("", "", *title.children))
+            folded.extend([answer] if is_cell(answer) else answer.children[1:])
+            folded["ids"] += [] if is_cell(answer) else answer["ids"]
+        return folded
+
+    def question(self, parent, asked):
+        """What is answered, for the page on paper where the answer stands far from it."""
+        section = parent
+        while not isinstance(section, nodes.section):
+            section = section.parent
+        name = nodes.reference("", section[0].astext(), refid=section["ids"][0], internal=True)
+        rest = f". {asked['question']}" if asked else ""
+        return nodes.paragraph("", "", name, nodes.Text(rest), classes=["answer-of"])
+
+
+def title_of(answer):
+    """The title of an answer: a box has one, a cell has a prompt."""
+    if not is_cell(answer):
+        return answer[0]
+    prompt = answer["cell_metadata"].get("mystnb", {}).get("code_prompt_show", ANSWER)
+    return nodes.title("", prompt)
 
 
 class FoldAdmonitions(SphinxPostTransform):
@@ -58,8 +165,9 @@ class FoldAdmonitions(SphinxPostTransform):
 
 def visit_details(self, node):
     """Open a `<details>`."""
-    opened = {"open": "open"} if "open" in node["classes"] else {}
-    self.body.append(self.starttag(node, "details", **opened))
+    more = {"open": "open"} if "open" in node["classes"] else {}
+    more |= {"data-after": node["after"]} if node.get("after") else {}
+    self.body.append(self.starttag(node, "details", **more))
 
 
 def depart_details(self, node):
@@ -69,7 +177,7 @@ def depart_details(self, node):
 
 def visit_summary(self, node):
     """Open a `<summary>`."""
-    self.body.append(self.starttag(node, "summary", "", CLASS="admonition-title"))
+    self.body.append(self.starttag(node, "summary", ""))
 
 
 def depart_summary(self, node):
@@ -79,16 +187,17 @@ def depart_summary(self, node):
 
 def visit_hidden_cell(self, node):
     """Open a hidden part of a cell. MyST-NB's own summary is read out as other than it says."""
-    classes = " ".join(["admonition", "dropdown", "hide", *node["classes"]])
+    kind = "checked" if node["prompt_show"].startswith(CHECKED) else "hide"
     self.body.append(
-        f'<details class="{classes}"><summary class="admonition-title">'
-        f"{html.escape(node['prompt_show'])}</summary>\n"
+        f'<details class="{kind}"><summary>{html.escape(node["prompt_show"])}</summary>\n'
     )
 
 
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("dropdown", Dropdown)
+    app.add_directive("answer", Answer)
+    app.add_post_transform(FoldAnswers)
     app.add_post_transform(FoldAdmonitions)
     app.add_node(details, html=(visit_details, depart_details))
     app.add_node(details_summary, html=(visit_summary, depart_summary))

@@ -53,6 +53,23 @@ def place(name, fragment=""):
     return f"{name.removesuffix('.html')}:{fragment}" if fragment else name.removesuffix(".html")
 
 
+PLACE = "The answer stands at the end of the chapter."
+
+
+def gather_answers(article, new_tag):
+    """Put what answers a question at the end, as `book.js` does where a reader prints a page."""
+    answers = article.select("details.answer")
+    if not answers:
+        return
+    ending = new_tag("section", attrs={"class": "answers"})
+    ending.append(new_tag("h2", string="Answers"))
+    for answer in answers:
+        answer.replace_with(new_tag("p", string=PLACE, attrs={"class": "answer-place"}))
+        answer["open"] = "open"
+        ending.append(answer)
+    article.append(ending)
+
+
 def adopt(article, site, name, names):
     """Make an article part of the book: its ids and links become those of the book."""
     for element in article.find_all(id=True):
@@ -114,6 +131,7 @@ def join(site):
             item = book.new_tag("li")
             item.append(link)
             contents.append(item)
+            gather_answers(trees[name].article, book.new_tag)
             book.body.append(adopt(trees[name].article, site, name, names))
         book.nav.append(contents)
     return book

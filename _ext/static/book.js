@@ -1,4 +1,4 @@
-/* The little that a page does by itself: copy buttons, scrolling by keyboard, drawers. */
+/* The little that a page does by itself: copy buttons, scrolling by keyboard, drawers, answers. */
 "use strict";
 
 /* A code block gets a button that copies it. */
@@ -86,3 +86,42 @@ for (const [id, [name, drawer]] of Object.entries(DRAWERS)) {
     .querySelectorAll(`.page label[for="${id}"]`)
     .forEach(label => makeButton(label, name, document.querySelector(drawer)));
 }
+
+/* A prediction that was made, or given up, opens the answer below it. */
+const answers = Array.from(document.querySelectorAll("article details.answer"));
+addEventListener("predicted", event => {
+  for (const answer of answers) if (answer.dataset.after === event.detail) answer.open = true;
+});
+
+/* On paper nothing opens: there all answers stand at the end, and each says to what (folding.py). */
+const ending = document.createElement("section");
+ending.className = "answers";
+ending.innerHTML = "<h2>Answers</h2>";
+let gathered = [];
+
+function gather() {
+  if (gathered.length) return;
+  gathered = answers.map(answer => {
+    const place = document.createElement("p");
+    place.className = "answer-place";
+    place.textContent = "The answer stands at the end of the chapter.";
+    answer.replaceWith(place);
+    const { open } = answer;
+    answer.open = true;
+    ending.append(answer);
+    return { answer, place, open };
+  });
+  if (gathered.length) document.querySelector("article").append(ending);
+}
+
+function putBack() {
+  for (const { answer, place, open } of gathered) {
+    place.replaceWith(answer);
+    answer.open = open;
+  }
+  gathered = [];
+  ending.remove();
+}
+
+addEventListener("beforeprint", gather);
+addEventListener("afterprint", putBack);

@@ -103,6 +103,11 @@ export function picture(s) {
 }
 
 export function live(view) {
+  // The page opens what it kept closed until the reader had an answer (_ext/static/book.js).
+  const tell = () => {
+    const event = new CustomEvent("predicted", { bubbles: true, detail: view.state().key });
+    view.root.dispatchEvent(event);
+  };
   const texts = () => view.state().labels.map((_, i) => view.part(`value_${i}`).value);
   // What was checked no longer stands.
   view.listen(view.root, "input", () => view.set({ text: texts(), typed: [], unread: false }));
@@ -116,7 +121,11 @@ export function live(view) {
     // An answer that was looked up is no progress.
     const kept = right && !s.revealed ? record(`${s.key}/1`) : s.kept;
     view.set({ text, typed: numbers, unread: false, kept, revealed: s.revealed || right });
+    if (right) tell();
   });
-  view.on("reveal", "click", () => view.set({ revealed: true }));
+  view.on("reveal", "click", () => {
+    view.set({ revealed: true });
+    tell();
+  });
   followProgress(view);
 }

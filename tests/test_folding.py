@@ -1,0 +1,128 @@
+"""_ext/folding.py: what is closed on a page, joined, and named; no script is needed for it."""
+
+import html
+import json
+
+import pytest
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, writes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from tools import pdf
+
+
+def code(source, *tags, prompt=None, shows=None):
+    """Return a cell of code, with a line of output."""
+    metadata = {"tags": list(tags)} | ({"mystnb": {"code_prompt_show": prompt}} if prompt else {})
+    data = {"text/html": shows} if shows else {"text/plain": f"output of {source}"}
+    output = new_output("execute_result", data, execution_count=1)
+    return new_code_cell(source, metadata=metadata, outputs=[output], execution_count=1)
+
+
+def predict(key, question):
+    """Return a cell that shows a `Predict`."""
+    state = html.escape(json.dumps({"key": key, "question": question}))
+    return code(key, shows=f'<p data-widget="Predict" data-state="{state}">')
+
+
+def box(text, title=""):
+    return new_markdown_cell(f":::{{answer}} {title}\n{text}\n:::")
+
+
+def page(folder, *cells):
+    """Return the page of a notebook with these cells."""
+    language = {"name": "python", "pygments_lexer": "ipython3"}
+    notebook = new_notebook(
+        metadata={"language_info": language},
+        cells=[new_markdown_cell("# A page\n\n## Your turn"), *cells],
+    )
+    (folder / "index.ipynb").write_text(writes(notebook), encoding="utf-8")
+    settings = {
+        "extensions": ["myst_nb", "folding"],
+        "nb_execution_mode": "off",
+        "myst_enable_extensions": ["colon_fence"],
+        "html_theme": "basic",
+    }
+    out = folder / "_build"
+    with patch_docutils(), docutils_namespace():
+        app = Sphinx(
+            folder, None, out, out / "doctrees", "html", settings, None, None, warningiserror=True
+        )
+        app.build()
+    return BeautifulSoup((out / "index.html").read_text(encoding="utf-8"), "html.parser")
+
+
+def summaries(page):
+    return [summary.get_text().strip() for summary in page.select("summary")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "seen"),
+    [
+        (code("a", "hide-input", prompt="The code of this figure"), "hide", "output of a"),
+        (code("a", "hide-cell", prompt="The same with < PyTorch"), "hide", ""),
+        (code("a", "hide-cell", prompt="Checked: both shares"), "checked", ""),
+        (code("a", "answer"), "answer", ""),
+        (code("a", "answer", "hide-cell", prompt="Solution"), "answer", ""),
+    ],
+)
+def test_a_cell_is_closed_as_its_tags_say(tmp_path, cell, kind, seen):
+    made = page(tmp_path, cell)
+    (fold,) = made.select("details")
+    assert fold["class"] == [kind] and not fold.has_attr("open")
+    assert summaries(made) == [cell.metadata.get("mystnb", {}).get("code_prompt_show", "Answer")]
+    assert fold.select_one(".cell_input").get_text().strip() == "a"
+    fold.extract()
+    assert made.select_one("#your-turn").get_text().partition("¶")[2].strip() == seen
+
+
+def test_neighbours_are_one_answer_and_text_parts_them(tmp_path):
+    cells = [code("a", "answer"), box("So.", "What you see"), code("b", "answer", "hide-input")]
+    made = page(tmp_path, *cells, new_markdown_cell("Now *this*."), box("*Yes.*"))
+    first, second = made.select("details.answer")
+    assert summaries(made) == ["What you see", "The code of this answer", "Answer"]
+    words = first.get_text()
+    assert words.index("output of a") < words.index("So.") < words.index("output of b")
+    assert second.em.get_text() == "Yes." and "Now" not in words
+
+
+def test_a_second_title_is_kept(tmp_path):
+    made = page(tmp_path, code("a", "answer", prompt="Solution"), box("So.", "Why `a`"))
+    assert summaries(made) == ["Solution"]
+    assert made.select_one("details strong").get_text() == "Why a"
+
+
+def test_the_first_answer_after_a_prediction_names_its_key(tmp_path):
+    asked = predict("rows-guess", 'How much is "1 < 2"?')
+    cells = [box("Nothing asked."), asked, new_markdown_cell("Then:"), code("a", "answer")]
+    made = page(tmp_path, *cells, new_markdown_cell("And:"), code("b", "answer"))
+    found = [answer.get("data-after") for answer in made.select("details.answer")]
+    assert found == [None, "rows-guess", None]
+
+
+def test_an_answer_says_to_what_it_belongs(tmp_path):
+    sections = [new_markdown_cell("## Exercises\n\n### Sum a row"), code("b", "answer")]
+    made = page(tmp_path, predict("rows-guess", "How much?"), code("a", "answer"), *sections)
+    found = made.select("details.answer > .answer-of")
+    assert [of.get_text() for of in found] == ["Your turn. How much?", "Sum a row"]
+    assert [of.a["href"] for of in found] == ["#your-turn", "#sum-a-row"]
+
+
+def test_the_book_has_the_answers_at_the_end(tmp_path):
+    cells = [code("a", "answer"), new_markdown_cell("## Later"), box("So.")]
+    made = page(tmp_path, *cells)
+    article = made.select_one("[role=main]")
+    pdf.gather_answers(article, made.new_tag)
+    ending = article.find_all(recursive=False)[-1]
+    assert ending.h2.get_text() == "Answers"
+    assert [answer["open"] for answer in ending.select("details")] == ["open", "open"]
+    assert [place.get_text() for place in article.select(".answer-place")] == [pdf.PLACE] * 2
+    assert not article.select("#your-turn details, #later details")
+
+
+def test_a_page_without_answers_gets_no_heading(tmp_path):
+    made = page(tmp_path, code("a"))
+    before = str(made)
+    pdf.gather_answers(made, made.new_tag)
+    assert str(made) == before
