@@ -26,10 +26,16 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# How long things take, in seconds: words are read, 200 a minute; a figure, a formula of its own and
-# code are looked at; a widget is moved; a prediction is worked out on paper.
-WORD, FIGURE, FORMULA, LINE, WIDGET, PREDICTION, QUESTION = 0.3, 20, 15, 3, 120, 180, 30
-EXERCISE = 420
+# How long things take, in seconds. Reading: words, 150 a minute; a figure, a formula of its own and
+# a line of code are looked at; a widget is moved. Practice is what the reader answers: a prediction
+# is worked out on paper, a question of the quiz and an exercise take a while. Newcomers took about
+# twice what the first edition said, at 200 words a minute, 3 s a line, 7 minutes an exercise.
+WORD, FIGURE, FORMULA, LINE, WIDGET = 0.4, 40, 30, 6, 180
+PREDICTION, QUESTION, EXERCISE = 300, 60, 600
+
+# What a tag closes of a cell, here and in Jupyter. What is closed takes no time.
+CLOSES = {"hide-input": {"source"}, "hide-output": {"outputs"}}
+CLOSES |= {tag: {"source", "outputs"} for tag in ("hide-cell", "answer")}
 
 TITLE = re.compile(r"^# (?:\d+\. )?(.+)$", re.MULTILINE)
 TIME = re.compile(r"(?<=\*\*Time:\*\* ).+$", re.MULTILINE)
@@ -137,15 +143,18 @@ class Chapter:
         return found
 
     @cached_property
+    def reading(self):
+        """What is read in it, as (cell, text) like `cells`: all but its exercises."""
+        return [(cell, text) for section, cell, text in self.cells if section != "Exercises"]
+
+    @cached_property
     def minutes(self):
-        """How long it takes, by fives: reading, moving its widgets, prediction and quiz."""
+        """How long its reading takes, by fives: text, figures, code, and widgets to move."""
         code = [c.source for c in self.notebook.cells if c.cell_type == "code"]
         imports = re.findall(r"^from attnlib\.widgets import (.+)$", "\n".join(code), re.MULTILINE)
         widgets = {name.strip() for line in imports for name in line.split(",")}
-        seconds = QUESTION * sum(self.questions.values())
-        for section, cell, text in self.cells:
-            if section == "Exercises":
-                continue
+        seconds = 0
+        for cell, text in self.reading:
             if cell.cell_type == "markdown":
                 seconds += time_of_text(text)
             else:
@@ -154,31 +163,64 @@ class Chapter:
 
     @property
     def practice(self):
-        """How many minutes its exercises take, by fives."""
-        return by_fives(EXERCISE * len(self.exercises))
+        """How many minutes its predictions, its quiz and its exercises take, by fives."""
+        seconds = EXERCISE * len(self.exercises)
+        for key, n in self.questions.items():
+            seconds += QUESTION * n if key.endswith("-quiz") else PREDICTION
+        return by_fives(seconds)
+
+    @property
+    def words(self):
+        """How many words of running text it has, but for exercises and what is closed."""
+        return sum(len(words(text)) for cell, text in self.reading if cell.cell_type == "markdown")
+
+    @property
+    def lines(self):
+        """How many lines of code stand open in it, but for exercises."""
+        return sum(open_lines(cell) for cell, _ in self.reading if cell.cell_type == "code")
+
+
+def shown(text):
+    """A cell of text without the boxes that are closed."""
+
+    def seen(box):
+        head = box[0].partition("\n\n")[0]
+        return "" if box[2] in {"dropdown", "answer"} or ":class: dropdown" in head else box[0]
+
+    return DIRECTIVE.sub(seen, text)
+
+
+def words(text):
+    """The words that are read in a cell of text: a formula within a line is one."""
+    text = FORMULAS.sub("", shown(text))
+    return re.findall(r"\w\S*", NO_TEXT.sub("", re.sub(r"\$[^$]+\$", " x ", text)))
+
+
+def closed(cell):
+    """What the tags of a cell of code close: its source, its outputs, both or nothing."""
+    return set().union(*(CLOSES.get(tag, set()) for tag in cell.metadata.get("tags", [])))
+
+
+def open_lines(cell):
+    """How many lines of code a cell shows, empty ones not counted."""
+    lines = [] if "source" in closed(cell) else cell.source.splitlines()
+    return sum(bool(line.strip()) for line in lines)
 
 
 def time_of_text(text):
-    """The seconds that a cell of text takes; what is folded takes none."""
-
-    def shown(box):
-        head = box[0].partition("\n\n")[0]
-        return "" if box[2] == "dropdown" or ":class: dropdown" in head else box[0]
-
-    text, formulas = FORMULAS.subn("", DIRECTIVE.sub(shown, text))
-    text = NO_TEXT.sub("", re.sub(r"\$[^$]+\$", " x ", text))
-    return WORD * len(re.findall(r"\w\S*", text)) + FORMULA * formulas
+    """The seconds that a cell of text takes; what is closed takes none."""
+    return WORD * len(words(text)) + FORMULA * len(FORMULAS.findall(shown(text)))
 
 
 def time_of_code(cell, widgets, is_first):
-    """The seconds that a cell of code takes with what it shows; what is folded takes none."""
+    """The seconds that a cell of code takes with what it shows; what is closed takes none."""
     called = set(re.findall(r"\b([A-Z]\w+)\(", cell.source)) & widgets
-    if "Predict" in called:
-        return PREDICTION
-    seconds = FIGURE * ("figure" in cell.metadata.get("mystnb", {}))
-    seconds += WIDGET * bool(called and any("data" in output for output in cell.outputs))
-    if not (is_first or "hide-input" in cell.metadata.get("tags", [])):
-        seconds += LINE * sum(bool(line.strip()) for line in cell.source.splitlines())
+    if called & {"Predict", "Quiz"}:
+        return 0  # practice
+    seconds = 0 if is_first else LINE * open_lines(cell)
+    if "outputs" not in closed(cell):
+        seconds += FIGURE * ("figure" in cell.metadata.get("mystnb", {}))
+        seconds += WIDGET * bool(called and any("data" in output for output in cell.outputs))
     return seconds
 
 
@@ -215,8 +257,8 @@ def table(chapters):
     """The start page's table."""
 
     def rows(chapters):
-        lines = [f"| []({c.file}) | {c.minutes} | {c.practice} |" for c in chapters]
-        return "\n".join(["| chapter | minutes | practice |", "|---|---|---|", *lines])
+        lines = [f"| []({c.file}) | {c.minutes} min | {c.practice} min |" for c in chapters]
+        return "\n".join(["| chapter | reading | practice |", "|---|---|---|", *lines])
 
     return by_parts(chapters, rows)
 
@@ -272,8 +314,12 @@ def complete(chapter, following):
     if last.cell_type != "markdown":
         raise ChapterError(f"{chapter.file}: the last cell needs to be text")
     first.source = TITLE.sub(lambda _: f"# {chapter.heading}", first.source, count=1)
-    time = f"about {chapter.minutes} minutes, and {chapter.practice} for the exercises."
+    time = f"about {chapter.minutes} minutes, practice {chapter.practice} minutes."
     first.source = TIME.sub(time, first.source)
+    for cell in notebook.cells:
+        cell.metadata.pop("jupyter", None)
+        if parts := closed(cell):  # on the page, and so there
+            cell.metadata["jupyter"] = {f"{part}_hidden": True for part in sorted(parts)}
     last.source = NEXT.sub("", last.source).rstrip()
     if following:
         name = Path(following.file).name

@@ -19,6 +19,24 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 pytest.register_assert_rewrite("tests.site.harness")  # its asserts say what they compare, too
 
+# Chapters that are still as in the first edition: the limits of the second are not theirs yet.
+# Whoever rewrites one takes it out.
+FIRST_EDITION = (
+    "01-why-attention",
+    "02-queries-keys-values",
+    "03-chai-piyo-by-hand",
+    "04-scaling",
+    "05-masks",
+    "06-many-heads",
+    "07-where-am-i",
+    "08-the-encoder-layer",
+    "09-encoder-decoder",
+    "10-what-it-costs",
+    "11-backwards-and-learning",
+    "12-the-parity-atlas",
+    "13-a-real-encoder",
+)
+
 SITE = ROOT / "_build" / "html"
 CHROMIUM_FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

@@ -128,13 +128,13 @@ def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
     first, second = (nbformat.read(chapter.path, 4) for chapter in course.read(book))
     assert first.cells[-1].source.endswith("Next: [](02-columns.ipynb), where it goes on.")
     assert second.cells[0].source.startswith("# 2. Columns\n")
-    assert "**Time:** about 5 minutes, and 15 for the exercises." in second.cells[0].source
+    assert "**Time:** about 5 minutes, practice 25 minutes." in second.cells[0].source
     assert 'rel="next" title="2. Columns"' in after["01-rows"]  # the contents
 
     page = BeautifulSoup(after["index"], "html.parser")
     table, plan = ([row.get_text(" ", strip=True) for row in t("tr")] for t in page("table"))
-    assert table[1:] == ["1. Rows 5 5", "2. Columns 5 15"]
-    assert plan[1:] == ["1 1 Sum a row Rows sum to 1. 5 + 5", "2 2 Sum it Rows sum to 1. 5 + 15"]
+    assert table[1:] == ["1. Rows 5 min 15 min", "2. Columns 5 min 25 min"]
+    assert plan[1:] == ["1 1 Sum a row Rows sum to 1. 5 + 15", "2 2 Sum it Rows sum to 1. 5 + 25"]
     progress = json.loads(page.select_one("[data-widget=Progress]")["data-state"])
     counted = {"1. Rows": {"row-guess": 1}, "2. Columns": {"column-guess": 1}}
     assert progress["chapters"] == counted
@@ -193,45 +193,70 @@ def test_predictions_and_the_questions_of_the_quiz_are_counted(book):
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
+    ("text", "words", "formulas"),
     [
-        ("one " * 200, 60),
-        ("one $a + b$ {term}`two` [three](four/five.md)", 4 * 0.3),
-        ("$$\na = b\n$$ (eq-a)\n\none", 15 + 0.3),
-        ("| a | b |\n|---|---|\n| c | d |", 4 * 0.3),
-        (":::{admonition} Answer\n:class: dropdown\n\none two\n:::\n\nthree", 0.3),
-        ("::::{dropdown} Answer\n:::{note}\none\n:::\n::::\n\nthree", 0.3),
-        (":::{admonition} Seen\n:class: takeaway\n\none two\n:::", 0.3 * 2),
+        ("one " * 200, 200, 0),
+        ("one $a + b$ {term}`two` [three](four/five.md)", 4, 0),
+        ("$$\na = b\n$$ (eq-a)\n\none", 1, 1),
+        ("| a | b |\n|---|---|\n| c | d |", 4, 0),
+        (":::{admonition} Answer\n:class: dropdown\n\none two\n:::\n\nthree", 1, 0),
+        ("::::{dropdown} Answer\n:::{note}\none\n:::\n::::\n\nthree", 1, 0),
+        (":::{answer}\none\n\n$$\na\n$$\n:::\n\nthree", 1, 0),
+        (":::{answer} What you should have seen\none two\n:::", 0, 0),
+        (":::{admonition} Seen\n:class: takeaway\n\none two\n:::", 2, 0),
     ],
 )
-def test_text_takes_its_time_and_what_is_folded_takes_none(text, seconds):
-    assert course.time_of_text(text) == pytest.approx(seconds)
+def test_text_takes_its_time_and_what_is_closed_takes_none(text, words, formulas):
+    assert len(course.words(text)) == words
+    assert course.time_of_text(text) == pytest.approx(0.4 * words + 30 * formulas)
 
 
 SHOWN = [new_output("display_data", {"text/plain": "a picture"})]
 
 
+def tagged(source, *tags, outputs=(), **metadata):
+    """Return a cell of code with tags."""
+    return new_code_cell(source, metadata={"tags": list(tags), **metadata}, outputs=list(outputs))
+
+
 @pytest.mark.parametrize(
-    ("cell", "seconds"),
+    ("cell", "seconds", "lines"),
     [
-        (new_code_cell("a = 1\n\nb = 2"), 2 * 3),
-        (new_code_cell("a = 1", metadata={"tags": ["hide-input"]}), 0),
-        (new_code_cell("plot()", metadata={"mystnb": {"figure": {}}}), 3 + 20),
-        (new_code_cell("Explorer()", outputs=SHOWN), 3 + 120),
-        (new_code_cell("Explorer().weights"), 3),  # only its numbers
-        (new_code_cell("Other()", outputs=SHOWN), 3),
-        (new_code_cell("Predict(\n'How much?',\n1)", outputs=SHOWN), 180),
+        (tagged("a = 1\n\nb = 2"), 2 * 6, 2),
+        (tagged("a = 1", "hide-input"), 0, 0),
+        (tagged("a = 1", "hide-cell"), 0, 0),
+        (tagged("plot()", mystnb={"figure": {}}), 6 + 40, 1),
+        (tagged("plot()", "hide-input", mystnb={"figure": {}}), 40, 0),
+        (tagged("plot()", "answer", mystnb={"figure": {}}), 0, 0),
+        (tagged("Explorer()", outputs=SHOWN), 6 + 180, 1),
+        (tagged("Explorer()", "answer", outputs=SHOWN), 0, 0),
+        (tagged("Explorer().weights"), 6, 1),  # only its numbers
+        (tagged("Other()", outputs=SHOWN), 6, 1),
+        (tagged("Predict(\n'How much?',\n1)", "hide-input", outputs=SHOWN), 0, 0),  # practice
     ],
 )
-def test_code_takes_its_time_and_so_does_what_it_shows(cell, seconds):
+def test_code_takes_its_time_and_so_does_what_it_shows(cell, seconds, lines):
     assert course.time_of_code(cell, {"Explorer", "Predict"}, is_first=False) == seconds
+    assert course.open_lines(cell) == lines
 
 
-def test_exercises_have_their_own_minutes(book):
+def test_what_is_answered_is_practice_and_no_words_of_the_chapter(book):
     long = notebook("Rows", exercises=["word " * 400, "Two"])
     nbformat.write(long, book / "chapters" / "01-rows.ipynb")
     (chapter,) = course.read(book)
-    assert (chapter.minutes, chapter.practice) == (5, 15)
+    assert (chapter.minutes, chapter.practice) == (5, 25)  # 5 min and 2 x 10 min
+    assert chapter.words < 30 and chapter.lines == 1
+
+
+def test_what_a_tag_closes_on_the_page_is_closed_in_jupyter(book):
+    tags = ["hide-input", "hide-cell", "answer"]
+    cells = [tagged("a = 1", tag) for tag in tags] + [tagged("a", jupyter={"source_hidden": True})]
+    nbformat.write(notebook("Rows", cells=cells), book / "chapters" / "01-rows.ipynb")
+    refresh(book)
+    (chapter,) = course.read(book)
+    both = {"outputs_hidden": True, "source_hidden": True}
+    found = [cell.metadata.get("jupyter") for cell in chapter.notebook.cells[1:5]]
+    assert found == [{"source_hidden": True}, both, both, None]
 
 
 # --- what a chapter may lack ---------------------------------------------------------------------

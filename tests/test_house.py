@@ -13,6 +13,7 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import course
 import nbformat
 import pytest
 import yaml
@@ -22,6 +23,7 @@ from packaging.utils import canonicalize_name
 
 import attnlib
 from attnlib import check
+from tests.conftest import FIRST_EDITION
 from tools import build, licences
 from tools.refresh import KERNEL
 
@@ -52,14 +54,11 @@ MAY_IMPORT = {
 }
 
 OPENING_BOX = ":::{admonition} In this chapter"
-# The sections that every chapter has, in this order; a chapter may have more between them.
+# The sections that every chapter has, in this order, with or without more after a colon; a chapter
+# may have others between them.
 REQUIRED = [
     "The question",
-    "A small example",
-    "Your turn: fill the blanks",
-    "The equations",
-    "The code",
-    "See it",
+    "Your turn",
     "Exercises",
     "The bug of the chapter",
     "Quiz",
@@ -67,6 +66,8 @@ REQUIRED = [
     "Sources and next steps",
 ]
 MOST_LINES = 12
+# Of a chapter of the second edition; course.py says what counts.
+MOST_WORDS, MOST_OPEN_LINES, MOST_COLUMNS = 2500, 60, 76
 
 # Made by the commands, never part of the checkout.
 NOT_OURS = {".git", ".venv", "_build", "__pycache__", ".ipynb_checkpoints", ".hypothesis"}
@@ -267,12 +268,57 @@ def test_chapters_have_the_same_shape(chapters):
     offences = []
     for name, notebook in chapters.items():
         text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-        headings = re.findall(r"^## (.+?)\s*$", text, re.MULTILINE)
+        headings = re.findall(r"^## (.+?)(?:: .+)?\s*$", text, re.MULTILINE)
         if [heading for heading in headings if heading in REQUIRED] != REQUIRED:
             offences.append(f"{name}: {headings}")
         if OPENING_BOX not in notebook.cells[0].source:
             offences.append(f"{name}: no opening box")
     assert_none(offences, f"every chapter has {REQUIRED}")
+
+
+def rewritten():
+    """Return the chapters of the second edition."""
+    return [c for c in course.read(ROOT) if Path(c.file).stem not in FIRST_EDITION]
+
+
+def test_only_chapters_that_exist_are_of_the_first_edition():
+    assert set(FIRST_EDITION) <= {path.stem for path in CHAPTERS}
+
+
+def test_chapters_are_not_too_long():
+    limits = {"words": MOST_WORDS, "lines": MOST_OPEN_LINES}
+    offences = [
+        f"{chapter.file}: {getattr(chapter, what)} {what}, at most {most}"
+        for chapter in rewritten()
+        for what, most in limits.items()
+        if getattr(chapter, what) > most
+    ]
+    assert_none(offences, "of running text, and of open code, outside of the exercises")
+
+
+def test_code_is_as_wide_as_the_text():
+    offences = [
+        f"{chapter.file}, {cell.id}: {line}"
+        for chapter in rewritten()
+        for cell in chapter.notebook.cells
+        if cell.cell_type == "code"
+        for line in cell.source.splitlines()
+        if len(line) > MOST_COLUMNS
+    ]
+    assert_none(offences, f"at most {MOST_COLUMNS} columns")
+
+
+def test_a_solution_is_closed():
+    offences = [
+        f"{chapter.file}, {cell.id}"
+        for chapter in rewritten()
+        for section, cell, text in chapter.cells
+        if section == "Exercises"
+        and cell.cell_type == "code"
+        and re.search(r"^def \w+_solution\(", text, re.MULTILINE)
+        and "answer" not in cell.metadata.get("tags", [])
+    ]
+    assert_none(offences, "tag it `answer`")
 
 
 # Contents and citations
