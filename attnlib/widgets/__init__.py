@@ -7,6 +7,7 @@ from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.mask_painter import MaskPainter
 from attnlib.widgets.parity_atlas import ParityAtlas
+from attnlib.widgets.plane import Plane
 from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
@@ -21,6 +22,7 @@ __all__ = [
     "LayerExplorer",
     "MaskPainter",
     "ParityAtlas",
+    "Plane",
     "PositionsExplorer",
     "Predict",
     "Progress",

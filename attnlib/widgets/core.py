@@ -13,7 +13,7 @@ import traitlets
 from attnlib import palette
 
 _HERE = Path(__file__).parent
-_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./core\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULTILINE)
 # Comments are for whoever reads the files; of a page's bytes they would be a fifth.
 _COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
@@ -28,26 +28,43 @@ def stem(name):
 
 
 def module(name):
-    """The JavaScript of the widget `name` as one module, the shared core put before it.
+    """The JavaScript of the widget `name` as one module, what it imports put before it.
 
     A notebook imports a widget's module through a blob URL, from where no relative path leads
-    to the core. So the core stands in front, in a function of its own that hides its names. What
-    the widget's file exports, `core.widget` makes a widget of.
+    to the core or to another file here. So each of them stands in front, once, in a function of
+    its own that hides its names. What the widget's file exports, `core.widget` makes a widget of.
     """
-    core = (_HERE / "core.js").read_text(encoding="utf-8")
-    inlined = (
-        f"const core = (() => {{\n{_EXPORT.sub('', core)}\nreturn {{ {_exports(core)} }};\n}})();\n"
+    files = dict.fromkeys(_imported(stem(name)))  # in order, each after what it imports
+    before = (
+        f"const {file} = (() => {{\n{_EXPORT.sub('', _linked(file))}\n"
+        f"return {{ {_exports(file)} }};\n}})();\n"
+        for file in files
     )
-    own = (_HERE / f"{stem(name)}.js").read_text(encoding="utf-8")
-    own = _IMPORT.sub(lambda match: f"const {{{match[1]}}} = core;\n", own, count=1)
     return _COMMENT.sub(
         "",
-        f"{inlined}{own}\nexport default core.widget({json.dumps(name)}, {{ {_exports(own)} }});\n",
+        f"{''.join(before)}{_linked(stem(name))}\n"
+        f"export default core.widget({json.dumps(name)}, {{ {_exports(stem(name))} }});\n",
     )
 
 
-def _exports(source):
-    return ", ".join(match[1] for match in _EXPORT.finditer(source))
+def _source(file):
+    return (_HERE / f"{file}.js").read_text(encoding="utf-8")
+
+
+def _imported(file):
+    """The files that `file` imports, after those that these import themselves."""
+    for match in _IMPORT.finditer(_source(file)):
+        yield from _imported(match[2])
+        yield match[2]
+
+
+def _linked(file):
+    """The text of a file, with what it imports taken from the files that stand before it."""
+    return _IMPORT.sub(lambda match: f"const {{{match[1]}}} = {match[2]};\n", _source(file))
+
+
+def _exports(file):
+    return ", ".join(match[1] for match in _EXPORT.finditer(_source(file)))
 
 
 def style(*names):

@@ -14,11 +14,13 @@ from attnlib.widgets import (
     LayerExplorer,
     MaskPainter,
     ParityAtlas,
+    Plane,
     PositionsExplorer,
     Predict,
     Progress,
     Quiz,
     ScalingExplorer,
+    plane,
     positions_explorer,
 )
 from attnlib.widgets.attention_explorer import MASKS
@@ -128,6 +130,23 @@ def painters(draw):
     )
 
 
+@st.composite
+def planes(draw):
+    """A Plane in any of its scenes, its words anywhere."""
+    scene = draw(st.sampled_from(list(plane.SLOTS)))
+    low, high = plane.BOUNDS[scene]
+    place = st.lists(st.floats(low, high).map(lambda x: round(x, 1) + 0.0), min_size=2, max_size=2)
+    return Plane(
+        scene,
+        words={word: draw(place) for word in Plane(scene).words},
+        sentence=draw(st.sampled_from(["boat", "money"])),
+        asks=draw(st.integers(0, 7)),
+        sharpness=draw(st.integers(0, 80)) / 20,
+        ruler=draw(st.booleans()),
+        compact=draw(st.booleans()),
+    )
+
+
 # Two texts of a model of 2 layers with 3 heads; nothing of the second one is seen ahead.
 weights = np.random.default_rng(0).dirichlet(np.full(5, 0.3), (2, 3, 5))
 behind = causal_mask(3) * np.eye(3)[[0, 0, 2]]
@@ -164,6 +183,7 @@ SAMPLES = {
         depth=st.integers(1, 24),
         seed=st.integers(0, 999),
     ),
+    Plane: planes(),
     PositionsExplorer: st.builds(
         PositionsExplorer,
         kind=st.sampled_from(positions_explorer.KINDS),

@@ -1,0 +1,267 @@
+/** How Plane draws a pose: the ground, which stands still, and above it what moves. */
+import { attributes, element, html, plain, text } from "./core.js";
+import { along, arrow, at, band, clamp, direction, distance, hullOf, leap, placed, through } from "./geometry.js";
+import { SCENES, askingPlace, attend, chainOf, poseOf, shownIn, tokenAt, tokensOf } from "./plane_numbers.js";
+
+const SIDE = 320; // of the sheet
+const THICK = 20; // a line that has all the weight
+const GAP = 1.2; // between lines side by side
+const BEND = 0.36; // of the way from where a word was
+const TIE = 0.02; // words that are closer share a place
+
+const two = (x) => plain(Number(x.toFixed(2)));
+const n1 = (x) => Number(x.toFixed(1));
+
+/** From the plane to the sheet, and back. */
+export function sheetOf(scene) {
+  const { unit, left, floor, low, high } = SCENES[scene].sheet;
+  return {
+    unit, low, high,
+    px: ([x, y]) => [left + unit * x, floor - unit * y],
+    spot: (svg, { clientX, clientY }) => {
+      const box = svg.getBoundingClientRect();
+      const [x, y] = [clientX - box.left, clientY - box.top].map((d) => (d * SIDE) / box.width);
+      return [(x - left) / unit, (floor - y) / unit];
+    },
+  };
+}
+
+/** What stands still: a dot at each whole pair, the axes with their names, and the way in between. */
+export function ground({ scene }) {
+  const { axes } = SCENES[scene];
+  const { px, low, high } = sheetOf(scene);
+  const whole = Array.from({ length: 9 }, (_, i) => i - 4).filter((x) => x > low - 0.4 && x < high);
+  const dots = whole.flatMap((x) => whole.map((y) => `M${at(px([x, y]))}h0`)).join("");
+  const [x0, y0] = px([0, 0]);
+  const [right, top] = [SIDE - 4, 6];
+  return html`<div class="picture ground" aria-hidden="true"><svg viewBox="0 0 ${SIDE} ${SIDE}">
+<path class="grid" d="${dots}"/><path class="torn" d="${through([px([1.4, 1.4]), px([4.7, 4.7])])}"/>
+<path class="axis" d="M${x0} ${top + 6}V${y0}H${right - 6}"/>
+<path class="tip" d="M${x0 - 4} ${top + 8}L${x0} ${top - 1}L${x0 + 4} ${top + 8}ZM${right - 8} ${y0 - 4}L${right} ${y0}L${right - 8} ${y0 + 4}Z"/>
+<g class="icon"><ellipse cx="78" cy="7" rx="6" ry="2.4"/><path d="M72 7v7a6 2.4 0 0 0 12 0v-7M72 10.5a6 2.4 0 0 0 12 0"/>
+<path d="M220 305q3 -3.4 6 0t6 0t6 0M220 310q3 -3.4 6 0t6 0t6 0"/></g>
+${text(axes[1], 90, 14)}${text(axes[0], right, 311, "muted", { "text-anchor": "end" })}</svg></div>`;
+}
+
+/** All that the moving picture is made of. */
+function scenery(s) {
+  const now = s.moving ?? poseOf(s);
+  const tokens = tokensOf(s);
+  const own = tokenAt(s, askingPlace(s));
+  const got = attend(now);
+  const { px, unit } = sheetOf(s.scene);
+  const goal = poseOf(s);
+  const { weights } = attend(goal);
+  const others = weights.map((weight, j) => (j === own ? -1 : weight));
+  const strongest = s.ruler ? others.indexOf(Math.max(...others)) : -1;
+  return {
+    s, now, tokens, own, got, px, unit,
+    points: now[0], present: now[1], from: now[2],
+    origin: px([0, 0]),
+    asking: tokens[own].word,
+    picked: s.pointed >= 0 ? tokenAt(s, s.pointed) : strongest,
+    here: px(now[2]),
+    there: px(got.output),
+    links: chainOf(now[0], got.weights, own).map((link) => link.map(px)),
+    spread: got.weights.reduce((sum, weight, j) => sum + weight * clamp(1 - distance(now[0][j], now[2]) / 0.25, 0, 1), 0),
+  };
+}
+
+/** What moves. `label` says it for those who do not see it. */
+export function moving(s, label) {
+  const m = scenery(s);
+  const measured = ruler(m);
+  return html`<div class="picture"><svg viewBox="0 0 ${SIDE} ${SIDE}" role="group" aria-label="${label}"
+ data-part="sheet" class="${s.ruler ? "measures" : ""}">
+<g class="still">${hulls(m)}${lines(m)}${s.trail && trail(m)}${journeys(m)}</g>${measured.marks}
+${words(m)}<g class="names" aria-hidden="true">${names(m, measured)}</g></svg></div>`;
+}
+
+const path = (kind, d, more = {}) => d && element("path", { class: kind, d, ...more });
+
+/** The shape that the words span, as visible as they are; on the way between two sentences that of both. */
+function hulls({ points, present, px }) {
+  const around = (keep) => `${through(hullOf(points.filter((_, j) => keep(j))).map(px))}Z`;
+  const comes = [...present.keys()].filter((j) => present[j] > 0 && present[j] < 1);
+  const both = comes.length ? 4 * present[comes[0]] * (1 - present[comes[0]]) : 1;
+  return [
+    comes.map((j) => path("hull", around((k) => present[k] === 1 || k === j), { opacity: present[j] })),
+    path("hull", around((j) => present[j] > 0), { opacity: both < 1 && both }),
+  ];
+}
+
+/** Where the line of each token starts and ends: side by side where words share a place. */
+function places({ points, present, got, here, px }) {
+  return points.map((point, j) => {
+    const there = px(point);
+    const group = [...points.keys()].filter((i) => distance(points[i], point) < TIE && present[i] > 0);
+    const room = (list) => list.reduce((sum, i) => sum + THICK * got.weights[i] + GAP, 0);
+    const aside = room(group.filter((i) => i < j)) + (THICK * got.weights[j] + GAP - room(group)) / 2;
+    const { unit } = direction(here, there);
+    return [along(here, unit, 0, aside), along(there, unit, 0, aside)];
+  });
+}
+
+/** Lines as thick as the weights; what a word gives itself is a ring; the weighted values tip to tail. */
+function lines(m) {
+  const { s, points, present, from, got, here, origin, picked, spread, links, px } = m;
+  const ends = places(m);
+  const bands = ends.map(([a, b], j) => (present[j] > 0 ? band(a, b, THICK * got.weights[j]) : ""));
+  const r = 8 + (THICK * spread) / 2;
+  const ring = (kind) => element("circle", { class: kind, cx: n1(here[0]), cy: n1(here[1]), r, "stroke-width": THICK * spread });
+  const whole = picked >= 0 && !s.ruler;
+  return [
+    html`<g class="lines">${path("band", bands.join(""))}${ring("ring")}</g>`,
+    picked >= 0 && (distance(points[picked], from) < 0.1 ? ring("ring picked") : path("band picked", bands[picked])),
+    whole && path("whole", arrow(origin, px(points[picked]))),
+    path("chain", links.map((link) => arrow(...link)).join("")),
+  ];
+}
+
+/** Where the output goes as the sharpness grows from 0: from the mean to a corner. */
+function trail({ now, px }) {
+  const end = (sharpness) => px(attend([...now.slice(0, 4), sharpness / Math.sqrt(2)]).output);
+  const [cx, cy] = end(0).map(n1);
+  const way = Array.from({ length: 25 }, (_, i) => end(4 * (i / 24) ** 2));
+  return html`<g class="trail">${path("way", through(way))}${element("circle", { cx, cy, r: 3.5 })}</g>`;
+}
+
+/** How the way from a to b swings: away from the origin, less where it runs to or from it. */
+function swing(origin, a, b) {
+  const { length, unit } = direction(a, b);
+  const out = direction(origin, along(a, unit, length / 2)).unit;
+  return { length, unit, side: unit[0] * out[1] - unit[1] * out[0] };
+}
+
+/** From where a word was to where it is; and where the other sentence would take it. */
+function journeys({ s, here, there, origin, px }) {
+  const journey = (kind, end, gap, size, r) => {
+    const { length, side } = swing(origin, here, end);
+    const { d, head } = leap(here, end, BEND * side, [12, gap], size);
+    const [cx, cy] = end.map(n1);
+    return html`<g class="${kind}">${length > 20 && [path("arc", d, { opacity: clamp((length - 20) / 20, 0, 1) }), path("head", head)]}${element("circle", { cx, cy, r })}</g>`;
+  };
+  const slot = SCENES[s.scene].slots?.findIndex((slot) => Array.isArray(slot));
+  const other = slot >= 0 && slot !== askingPlace(s) && SCENES[s.scene].slots[slot].find((text) => text !== s.sentence);
+  return [
+    other && !s.moving && journey("rival", px(attend(poseOf({ ...s, sentence: other })).output), 8, 6, 5.5),
+    journey("moved", there, 11, 10, 8),
+  ];
+}
+
+/** The words as dots that can be taken hold of: one for each, however often it stands in the sentence. */
+function words({ s, points, tokens, asking, picked, px }) {
+  return [...new Set(tokens.map(({ word }) => word))].map((word) => {
+    const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
+    const seen = ids.some((j) => shownIn(s, tokens[j]));
+    const [x, y] = s.words[word];
+    const kind = ["word", word === asking ? "asks" : seen ? "" : "absent", ids.includes(picked) ? "lit" : ""];
+    const [x0, y0] = px(points[ids[0]]);
+    const said = SCENES[s.scene].axes.map((axis, k) => `${two([x, y][k])} ${axis}`).join(", ");
+    const handle = {
+      class: kind.join(" ").trim(), "data-word": word, transform: `translate(${n1(x0)} ${n1(y0)})`,
+      ...(seen
+        ? { role: "slider", tabindex: 0, "aria-label": word, "aria-valuenow": x, "aria-valuetext": said }
+        : { "aria-hidden": "true" }),
+    };
+    return html`<g${attributes(handle)}><circle class="hold" r="14"/><circle class="dot" r="${word === asking ? 7 : 5}"/></g>`;
+  });
+}
+
+/** The query as an arrow, the line along it as a ruler that reads scores, the feet of the keys on it. */
+function ruler({ s, points, present, got, picked, origin, px, unit: one }) {
+  const long = Math.hypot(...got.query);
+  if (!s.ruler || long < 1e-3) return { marks: null, ticks: [] };
+  const { unit } = direction(origin, px(got.query));
+  const upon = (score) => along(origin, unit, (score * one) / long);
+  // Where it meets the edges of the sheet, and a step that leaves room for numbers.
+  const edge = (sign) =>
+    Math.min(...unit.map((u, k) => (Math.abs(u) < 1e-9 ? Infinity : ((sign * u > 0 ? SIDE - 8 : 8) - origin[k]) / (sign * u))));
+  const [low, high] = [-edge(-1), edge(1)];
+  const per = one / long;
+  const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50].find((size) => size * per >= 28) ?? 100;
+  const first = Math.ceil(low / per / step);
+  const last = Math.floor(high / per / step);
+  const shown = Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
+  // The numbers stand on the side where the picked key is not.
+  const [a, b] = picked >= 0 ? points[picked] : [0, 0];
+  const aside = got.query[0] * b - got.query[1] * a > 0 ? 12 : -12;
+  const ticks = shown
+    .filter((score) => score > 0 || score * per <= -34)
+    .map((score) => ({ score: plain(score), point: along(upon(score), unit, 0, aside) }));
+  const foot = (j) => through([px(points[j]), upon(got.scores[j])]);
+  const corner = picked >= 0 ? upon(got.scores[picked]) : origin;
+  const apart = picked >= 0 ? direction(corner, px(points[picked])) : { length: 0 };
+  const back = along(corner, unit, got.scores[picked] > 0 ? -6 : 6);
+  const square = apart.length > 12 ? through([back, along(back, apart.unit, 6), along(corner, apart.unit, 6)]) : "";
+  return {
+    ticks,
+    marks: html`<g class="ruler">${path("reach", picked >= 0 && through([origin, corner]))}
+${path("rule", through([along(origin, unit, low), along(origin, unit, high)]) + shown.map((score) => through([along(upon(score), unit, 0, -4), along(upon(score), unit, 0, 4)])).join(""))}
+${path("feet", [...points.keys()].map((j) => (present[j] > 0.5 && j !== picked ? foot(j) : "")).join(""))}
+${picked >= 0 && [path("foot", foot(picked)), path("square", square), path("key-arrow", arrow(origin, px(points[picked]), 9))]}
+${path("query-arrow", arrow(origin, px(got.query), 9))}
+${ticks.map(({ score, point: [x, y] }) => element("text", { class: "tick", x: n1(x), y: n1(y + 3.5) }, score))}</g>`,
+  };
+}
+
+/** Where dots, lines and arrows are, so that names stand elsewhere: points, each with its price. */
+function obstacles({ s, points, got, links, here, there, origin, px }, { ticks }) {
+  const taken = ticks.map(({ point }) => [...point, 6]);
+  const strew = (a, b, price) => {
+    for (let i = 1; i < 10; i++) taken.push([a[0] + ((b[0] - a[0]) * i) / 10, a[1] + ((b[1] - a[1]) * i) / 10, price]);
+  };
+  points.forEach((point, j) => {
+    taken.push([...px(point), 6]);
+    strew(here, px(point), 2.5 * got.weights[j]);
+    if (!s.ruler) strew(...links[j], 0.8);
+  });
+  const { length, unit, side } = swing(origin, here, there);
+  const bend = along(here, unit, length / 2, (BEND * side * length) / 2);
+  if (!s.ruler) {
+    taken.push([...there, 8]);
+    strew(here, bend, 1);
+    strew(bend, there, 1);
+  } else strew(origin, px(got.query), 1.5);
+  return taken;
+}
+
+/** The names of the words with their shares, and of what the asking word has become. */
+function names(m, measured) {
+  const { points, present, tokens, got, asking, here, there, origin, spread, px } = m;
+  const { length, unit, side } = swing(origin, here, there);
+  const known = [...new Set(tokens.map(({ word }) => word))].map((word) => {
+    const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
+    return { word, ids, point: points[ids[0]], seen: Math.max(...ids.map((j) => present[j])) > 0.5 };
+  });
+  const labels = [];
+  for (const { word, point, seen } of known) {
+    // Words that share a place share a label; the first of them carries it.
+    const alike = (one) => one.seen === seen && (one.word === asking) === (word === asking);
+    const group = known.filter((one) => alike(one) && distance(one.point, point) < 0.3);
+    if (group[0].word !== word) continue;
+    const ids = group.flatMap((one) => one.ids.filter((j) => present[j] > 0.5));
+    const shares = [...new Set(ids.map((j) => got.weights[j].toFixed(2)))];
+    const share = seen ? shares.join(" · ") + (ids.length > 1 && shares.length === 1 ? " each" : "") : "";
+    const name = group.map((one) => one.word).join(" · ");
+    const place = px(point);
+    const { length: far, unit: away } = direction(here, place);
+    // Above or below rather than beside: lines and axes run sideways.
+    const steep = direction([0, 0], [away[0], away[1] + 0.9 * Math.tanh(6 * away[1])]).unit;
+    const back = length < 12 ? [-0.6, -0.8] : unit.map((x) => -x);
+    labels.push({
+      kind: word === asking ? "asks" : seen ? "" : "absent", name, share, point: place,
+      size: [Math.max(6.9 * name.length, 6 * share.length), share ? 25 : 13], gap: far < 6 ? 11 + THICK * spread : 8,
+      way: word === asking ? back : far < 6 ? [-0.6, 0.8] : steep,
+    });
+  }
+  labels.sort((a, b) => (b.kind === "asks") - (a.kind === "asks"));
+  const out = direction([0, 0], [unit[1] * side, -unit[0] * side]);
+  const way = length < 12 ? [0.6, -0.8] : out.length < 0.2 ? unit : out.unit;
+  if (length >= 16) labels.push({ kind: "now", name: asking, share: "", point: there, size: [8 * asking.length, 15], gap: 12, way });
+  return placed(labels, obstacles(m, measured), [SIDE, SIDE]).map(([x, y], i) => {
+    const { kind, name, share } = labels[i];
+    const below = share && element("tspan", { class: "share", x: n1(x), dy: 13 }, share);
+    return element("text", { class: kind || false, x: n1(x), y: n1(y + (share ? -2 : 4)) }, name, below);
+  });
+}

@@ -1,0 +1,136 @@
+"""Plane: its numbers in Python, in JavaScript and in the picture, its shapes, its errors."""
+
+import math
+
+import numpy as np
+import pytest
+import traitlets
+from hypothesis import given, settings
+
+import attnlib
+from attnlib.widgets import Plane
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+planes = SAMPLES[Plane]
+some = settings(steady, max_examples=60)
+
+
+def test_bank_by_hand():
+    """The numbers of chapter 1."""
+    plane = Plane()
+    assert plane.tokens == ["The", "boat", "reached", "the", "bank"]
+    np.testing.assert_array_equal(plane.scores, [0, 4, 0, 0, 2])
+    np.testing.assert_allclose(plane.powers, [1, 16.919, 1, 1, 4.113], atol=5e-4)
+    assert plane.powers.sum() == pytest.approx(24.032, abs=5e-4)
+    np.testing.assert_allclose(plane.weights, [0.0416, 0.7040, 0.0416, 0.0416, 0.1712], atol=5e-5)
+    np.testing.assert_allclose(plane.output, [2.987, 0.171], atol=5e-4)
+    mirrored = Plane(sentence="money").output
+    np.testing.assert_allclose(mirrored, plane.output[::-1], rtol=1e-15)
+    np.testing.assert_allclose(Plane(asks=3).output, [1, 0.2])
+    assert Plane(asks=1).weights[1] == pytest.approx(0.9998, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("sharpness", "output"),
+    [
+        (0, (1, 0.2)),
+        (0.5, (2.022, 0.222)),
+        (1, (2.987, 0.171)),
+        (2, (3.795, 0.055)),
+        (4, (3.989, 0.003)),
+    ],
+)
+def test_sharpness_leads_from_the_mean_to_the_corner(sharpness, output):
+    np.testing.assert_allclose(Plane(sharpness=sharpness).output, output, atol=5e-4)
+
+
+@some
+@given(plane=planes)
+def test_the_numbers_are_attention_and_javascript_has_them_too(plane):
+    asks = min(plane.asks, len(plane.tokens) - 1)
+    output, weights = attnlib.scaled_dot_product_attention(
+        plane.points[[asks]], plane.points, plane.points, scale=plane.sharpness / math.sqrt(2)
+    )
+    np.testing.assert_allclose(plane.weights, weights[0], rtol=1e-9)
+    np.testing.assert_allclose(plane.output, output[0], rtol=1e-9, atol=1e-12)
+    found = js(plane, "compute(state)")
+    assert found["tokens"] == plane.tokens
+    for name in ("points", "scores", "powers", "weights", "output"):
+        np.testing.assert_allclose(found[name], getattr(plane, name), rtol=1e-9, atol=1e-12)
+
+
+@some
+@given(plane=planes)
+def test_copied_code_gives_the_numbers_on_the_screen(plane):
+    names = run(js(plane, "code(state)"))
+    for name in ("scores", "powers", "weights", "output"):
+        np.testing.assert_allclose(names[name], getattr(plane, name), rtol=1e-9, atol=1e-12)
+
+
+@some
+@given(plane=planes)
+def test_the_output_is_in_the_hull_and_the_values_lead_to_it(plane):
+    corners = np.array(js(plane, f"hull({plane.points.tolist()})"))
+    # Every point of the sentence, and the output, is to the left of each edge.
+    for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        for point in (*plane.points, plane.output):
+            assert np.linalg.det([b - a, point - a]) >= -1e-9
+    asks = min(plane.asks, len(plane.tokens) - 1)
+    links = np.array(js(plane, f"chain({plane.points.tolist()}, {plane.weights.tolist()}, {asks})"))
+    np.testing.assert_allclose(
+        links[:, 1] - links[:, 0], plane.weights[:, None] * plane.points, atol=1e-12
+    )
+    order = sorted(range(len(links)), key=lambda j: (j != asks, j))
+    np.testing.assert_array_equal(links[order[0], 0], [0, 0])
+    np.testing.assert_array_equal(links[order[1:], 0], links[order[:-1], 1])
+    np.testing.assert_allclose(links[order[-1], 1], plane.output, atol=1e-9)
+
+
+def test_picture_shows_both_sentences_and_the_numbers():
+    soup = picture(Plane())
+    assert soup.select_one("[data-part=answer]").get_text() == "(2.99, 0.17)"
+    body, foot = soup.tbody, soup.tfoot
+    assert [cell.get_text() for cell in body.find_all("tr")[1].find_all("td")[:3]] == [
+        "4",
+        "16.92",
+        "0.704",
+    ]
+    assert [field["value"] for field in body.find_all("input")[2:4]] == ["4", "0"]
+    assert [cell.get_text() for cell in foot.find_all("td")] == ["", "24.03", "1", "2.99", "0.17"]
+    place = {name: soup.select_one(f".{name} circle") for name in ("moved", "rival")}
+    unit, left, floor = 53, 58, 262
+    for name, (x, y) in {"moved": (2.987, 0.171), "rival": (0.171, 2.987)}.items():
+        found = float(place[name]["cx"]), float(place[name]["cy"])
+        assert found == pytest.approx((left + unit * x, floor - unit * y), abs=0.1)
+    absent = soup.select_one("[data-word=money]")
+    assert "absent" in absent["class"] and absent.get("role") is None
+    bank = soup.select_one("[data-word=bank]")
+    assert bank["role"] == "slider" and bank["aria-valuetext"] == "1 about rivers, 1 about money"
+
+
+def test_compact_is_the_sentence_and_the_picture():
+    soup = picture(Plane(compact=True))
+    assert soup.select_one(".sentence") and soup.select_one("[data-part=sheet]")
+    assert not soup.find_all("input") and not soup.table
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"words": {"boat": [4, 0]}}, r"words needs a place for each of .*got \['boat'\]"),
+        ({"words": Plane().words | {"bank": [1, math.nan]}}, r"words\['bank'\] needs two numbers"),
+        ({"words": Plane().words | {"bank": [1, 5]}}, r"from -0.8 to 4.7; got \[1, 5\]"),
+        ({"words": Plane().words | {"bank": "near"}}, "got 'near'"),
+        ({"asks": 8}, "asks needs a whole number from 0 to 7; got 8"),
+        ({"sharpness": math.nan}, "sharpness needs a number from 0 to 4; got nan"),
+        ({"sharpness": -1}, "got -1"),
+        ({"scene": "moon"}, "scene"),
+        ({"sentence": "<b>"}, "sentence"),
+        ({"ruler": "yes"}, "ruler"),
+    ],
+)
+def test_bad_input_is_refused_in_words(wrong, message):
+    with pytest.raises((ValueError, traitlets.TraitError), match=message):
+        Plane(**wrong)
