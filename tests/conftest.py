@@ -25,7 +25,6 @@ FIRST_EDITION = (
     "01-why-attention",
     "02-queries-keys-values",
     "03-chai-piyo-by-hand",
-    "04-scaling",
     "05-masks",
     "06-many-heads",
     "07-where-am-i",

@@ -345,7 +345,6 @@ WRONG = {
         ("reshaped, not transposed", "Q @ K.reshape(Q.shape[1], len(K)) / math.sqrt(Q.shape[1])"),
         ("One step too far", "row_softmax(Q @ K.T / math.sqrt(Q.shape[1]))"),
         ("For d_k = 11: each entry of your scores is 1.254 times", "Q @ K.T / math.sqrt(7)"),
-        ("float32 came in and float64 went out", "Q @ K.T / np.sqrt(Q.shape[1])"),
         ("got list", "[[q @ k / math.sqrt(len(q)) for k in K] for q in Q]"),
         ("changes its input Q in place", "    Q /= math.sqrt(Q.shape[1])\n    return Q @ K.T"),
         (

@@ -329,8 +329,7 @@ def scaled_scores(function):
     Parameters
     ----------
     function : callable
-        Takes Q (n_q, d_k) and K (n_k, d_k), returns scores (n_q, n_k) in their dtype: float32
-        stays float32.
+        Takes Q (n_q, d_k) and K (n_k, d_k), returns scores (n_q, n_k).
 
     Returns
     -------
@@ -368,7 +367,7 @@ def scaled_scores(function):
         "float32": (Q.astype(np.float32), K.astype(np.float32)),
     }
     returns = {"scores": "one for each query and key"}
-    return judge(function, right, mistakes, cases, returns, keeps_dtype=True)
+    return judge(function, right, mistakes, cases, returns)
 
 
 # What the checkers are made of

@@ -8,7 +8,7 @@ import traitlets
 
 from attnlib.widgets.core import CourseWidget, check_key
 
-MOST = 6
+MOST = 12
 # Relative, absolute: rounding to three digits moves a number by at most 0.5 %, rounding to three
 # decimals by 0.0005, and a sum of three such numbers by 0.0015.
 TOLERANCE = (0.005, 0.0015)
@@ -21,7 +21,7 @@ class Predict(CourseWidget):
     ----------
     question : str
     answer : float, list of float, or dict of str to float
-        The right numbers, 1 to 6 of them; a dict gives each its label. Compute it in the cell.
+        The right numbers, 1 to 12 of them; a dict gives each its label. Compute it in the cell.
     key : str
         The name under which the reader's progress is kept: small letters, digits and dashes.
     labels : list of str

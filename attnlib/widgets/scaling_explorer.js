@@ -1,11 +1,11 @@
 /**
  * ScalingExplorer: how far scores spread as d_k grows, one row of weights, and where that row
- * stands on the curves of entropy and of the Jacobian's norm.
+ * stands on the curves of the largest weight and of the slope.
  *
  * The curves do not depend on the reader's choices: attnlib has measured them.
  */
 import {
-  DIVISORS, buttons, element, entropy, html, line, nearest, select, sheet, softmax, table, text, wordVector,
+  DIVISORS, buttons, element, html, line, nearest, select, sheet, softmax, table, text, wordVector,
 } from "./core.js";
 
 export const defaults = { d_k: 64, divisor: "sqrt", curves_drawn: {} };
@@ -20,10 +20,13 @@ const SETS = 16; // of keys behind the curves
 
 /** The drawing, in units of a 360 x 476 sheet. */
 const SHEET = {
-  left: 34, wide: 312, histogram: 112, peak: 68, reach: 128, bins: 32, bars: 278, tallest: 100,
-  plots: { entropy: 34, jacobian: 210 }, plot: 128, floor: 420, rise: 96,
-  highest: { entropy: Math.log(N.keys), jacobian: 0.5 },
+  left: 34, wide: 312, histogram: 112, peak: 84, reach: 128, bins: 32, bars: 278, tallest: 100,
+  plots: { largest: 34, slope: 210 }, plot: 128, floor: 420, rise: 96,
+  highest: { largest: 1, slope: 0.5 },
 };
+
+/** d_k in a drawing, as it is printed. */
+const D_K = html`<tspan font-style="italic">d</tspan><tspan font-style="italic" font-size="0.75em" dy="0.25em">k</tspan>`;
 
 const BLOCK = 16;
 const sums = new Map([[0, new Float64Array(N.queries * N.keys)]]);
@@ -49,7 +52,7 @@ function dotsOf(d) {
   return dots;
 }
 
-/** Frobenius norm of the softmax Jacobian diag(a) - a a^T. */
+/** Norm of the softmax Jacobian, the table of the slopes a_i (1 if i = j, else 0, minus a_j). */
 export function jacobianNorm(row) {
   let total = 0;
   row.forEach((a, i) => {
@@ -77,8 +80,8 @@ export function compute({ d_k, divisor }) {
     scores, row, weights,
     theory: Math.sqrt(d_k) / by,
     spread: Math.sqrt(variance),
-    entropy: entropy(weights),
-    jacobian: jacobianNorm(weights),
+    largest: Math.max(...weights),
+    slope: jacobianNorm(weights),
   };
 }
 
@@ -86,7 +89,7 @@ const x = (name, d) => SHEET.plots[name] + (SHEET.plot * Math.log2(d)) / 10;
 const y = (name, value) => SHEET.floor - (SHEET.rise * value) / SHEET.highest[name];
 
 /** The marks that follow the reader's choices. */
-function marks({ d_k, divisor }, { scores, weights, theory, spread }) {
+function marks({ scores, weights, theory }) {
   const { left, wide, bins, bars, tallest } = SHEET;
   const counts = new Array(bins).fill(0);
   for (const score of scores) {
@@ -101,9 +104,7 @@ function marks({ d_k, divisor }, { scores, weights, theory, spread }) {
   const sorted = [...weights].sort((a, b) => b - a);
   const bar = (w, j) =>
     `M${(left + (j + 0.15) * side).toFixed(2)} ${bars}v${(-tallest * w).toFixed(1)}h${(0.7 * side).toFixed(2)}V${bars}`;
-  const formula = { sqrt: "", none: `√${d_k} = `, d_k: `1/√${d_k} = ` }[divisor];
   return {
-    spread: `standard deviation ${spread.toPrecision(3)}; in theory ${formula}${Number(theory.toPrecision(4))}`,
     histogram: `M${edge(0)} ${SHEET.histogram}${steps.join("")}V${SHEET.histogram}Z`,
     bars: sorted.map(bar).join(""),
     top: { said: sorted[0].toFixed(2), y: bars - tallest * sorted[0] - 6 },
@@ -112,15 +113,14 @@ function marks({ d_k, divisor }, { scores, weights, theory, spread }) {
 
 function drawing(s, now) {
   const { left, wide, histogram, reach, bars, tallest, plots, plot, floor, rise } = SHEET;
-  const { spread, histogram: outline, bars: row, top } = marks(s, now);
+  const { histogram: outline, bars: row, top } = marks(now);
   const middle = { "text-anchor": "middle" };
   const end = { "text-anchor": "end" };
   return sheet(
     "sheet", 360, 476,
     `Scores with a standard deviation of ${now.spread.toPrecision(3)}; a row of ${N.keys} weights, the largest ` +
-      `${top.said}; curves of entropy and Jacobian norm. The tables below hold the numbers.`,
+      `${top.said}; curves of the largest weight and of the slope. The tables below hold the numbers.`,
     text(`${N.queries} × ${N.keys} scores after the division: how far they spread`, 0, 14, "ink"),
-    text(spread, 0, 31, "muted", { "data-part": "spread" }),
     element("path", { d: outline, fill: "var(--muted)", stroke: "var(--muted)" }),
     line(`M${left} ${histogram}H${left + wide}`),
     [-100, -50, 0, 50, 100].map((at) =>
@@ -132,11 +132,11 @@ function drawing(s, now) {
     line(`M${left} ${bars - tallest}V${bars}H${left + wide}`),
     element("path", { d: row, fill: "var(--weight)" }),
     text(top.said, left + 8, top.y, "weight", { "data-part": "top" }),
-    axes("entropy", "Entropy against d_k", ["2", "4"]),
-    axes("jacobian", "Jacobian norm against d_k", [".25", ".5"]),
-    curve(s, "sqrt", 34, "÷ √d_k"),
+    axes("largest", ["Largest weight against ", D_K], [".5", "1"]),
+    axes("slope", ["Slope against ", D_K], [".25", ".5"]),
+    curve(s, "sqrt", 34, ["÷ √", D_K]),
     curve(s, "none", 120, "not scaled"),
-    curve(s, "d_k", 226, "÷ d_k"),
+    curve(s, "d_k", 226, ["÷ ", D_K]),
     Object.keys(plots).map((name) => [
       element("path", { d: `M${x(name, s.d_k).toFixed(1)} ${floor - rise}V${floor}`, stroke: "var(--ink)" }),
       element("circle", { cx: x(name, s.d_k), cy: y(name, now[name]), r: 4, fill: "var(--weight)" }),
@@ -164,7 +164,7 @@ function curve({ divisor, curves_drawn }, name, at, label) {
   const picked = name === divisor;
   return [
     element("path", {
-      d: `${path("entropy")}${path("jacobian")}M${at} 464h22`, fill: "none", "stroke-dasharray": DASHES[name],
+      d: `${path("largest")}${path("slope")}M${at} 464h22`, fill: "none", "stroke-dasharray": DASHES[name],
       stroke: picked ? "var(--weight)" : "var(--muted)", "stroke-width": picked ? 2.5 : 1.3,
     }),
     text(label, at + 28, 468, "ink"),
@@ -177,7 +177,7 @@ const brief = (value) => (value >= 0.001 ? value.toFixed(3) : value.toExponentia
 export function picture(s) {
   const now = compute(s);
   const stops = s.curves_drawn.d_k;
-  const largest = Math.max(...now.weights);
+  const formula = { sqrt: "", none: `√${s.d_k} = `, d_k: `1/√${s.d_k} = ` }[s.divisor];
   const at = { min: 0, max: stops.length - 1, value: nearest(stops, s.d_k), "aria-valuetext": `d_k = ${s.d_k}` };
   return [
     html`<div class="controls">
@@ -188,22 +188,22 @@ ${element("input", { type: "range", name: "d_k", ...at })}</label>
 ${select("divisor", DIVISORS, s.divisor)}</label>
 </div>`,
     html`<div class="readout">
-<p><span class="big" data-part="largest">${largest.toFixed(2)}</span>
-<span>largest weight of the row, on <b class="key">key ${now.weights.indexOf(largest) + 1}</b></span></p>
-<p><span class="big" data-part="entropy">${now.entropy.toFixed(2)}</span>
-<span>entropy in nats, of at most ln ${N.keys} = ${Math.log(N.keys).toFixed(2)}</span></p>
-<p><span class="big" data-part="jacobian">${brief(now.jacobian)}</span>
-<span>norm of the softmax Jacobian: how much of a gradient gets back through</span></p>
+<p><span class="big" data-part="spread">${now.spread.toPrecision(3)}</span>
+<span data-part="theory">spread of the scores; in theory ${formula}${Number(now.theory.toPrecision(4))}</span></p>
+<p><span class="big" data-part="largest">${now.largest.toFixed(2)}</span>
+<span>largest weight of the row, on <b class="key">key ${now.weights.indexOf(now.largest) + 1}</b></span></p>
+<p><span class="big" data-part="slope">${brief(now.slope)}</span>
+<span>slope: how far the weights move when the scores do</span></p>
 ${buttons()}</div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
-    html`<p class="cell">Lines: the median of ${SETS * N.queries} rows.
-Dots: the row above, of query ${ROW + 1}.</p>`,
+    html`<p class="cell">Dots: this row, of query ${ROW + 1}.
+Lines: of ${SETS * N.queries} rows, the one in the middle.</p>`,
     () => tables(s, now),
   ];
 }
 
 function tables({ curves_drawn }, { row, weights }) {
-  const plots = [["entropy", "entropy"], ["jacobian", "Jacobian norm"]];
+  const plots = [["largest", "largest weight"], ["slope", "slope"]];
   const columns = plots.flatMap(([plot, title]) =>
     Object.entries(DIVISORS).map(([divisor, label]) => [`${plot}_${divisor}`, `${title}, divided by ${label}`]),
   );
@@ -243,12 +243,11 @@ export function code({ d_k, divisor }) {
     `row = scores[${ROW}]`,
     "powers = np.exp(row - row.max())",
     "weights = powers / powers.sum()",
-    "entropy = -(weights * np.log(weights)).sum()",
-    "jacobian = np.diag(weights) - np.outer(weights, weights)",
+    "# row i, column j: how far weight i moves when score j moves a little",
+    "slopes = np.diag(weights) - np.outer(weights, weights)",
     'print("standard deviation of the scores:", scores.std())',
     'print("largest weight:", weights.max())',
-    'print("entropy:", entropy)',
-    'print("norm of the Jacobian:", np.linalg.norm(jacobian))',
+    'print("slope:", np.linalg.norm(slopes))',
   ];
 }
 

@@ -1,4 +1,4 @@
-"""ScalingExplorer: d_k and a divisor; the scores, the weights and the gradient they leave."""
+"""ScalingExplorer: d_k and a divisor; how far scores spread, the weights and their slope."""
 
 import functools
 
@@ -18,14 +18,8 @@ N_SETS = 16  # of keys behind the curves: rows that share their keys rise and fa
 STOPS = sorted({round(2 ** (eighth / 8)) for eighth in range(81)})
 
 
-def entropy(weights):
-    """Entropy of each row in nats: 0 for a single weight of 1, ln n for n equal ones."""
-    logarithms = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
-    return -(weights * logarithms).sum(axis=-1)
-
-
 def jacobian_norm(weights):
-    """Frobenius norm of the softmax Jacobian diag(a) - a a^T, for each row a.
+    """Frobenius norm of the softmax Jacobian, Eq. (3) of chapter 4, for each row a of weights.
 
     Its square is the sum over i of a_i^2 ((1 - a_i)^2 + the sum over j != i of a_j^2).
     """
@@ -40,7 +34,7 @@ class ScalingExplorer(CourseWidget):
     Queries and keys are `d_k` independent numbers with mean 0 and variance 1, always the same
     ones, so a dot product has variance `d_k`. The widget shows how far 64 x 64 of them spread
     once divided, the row of weights that one query then has over 64 keys, and where that row
-    stands on the curves of entropy and of the softmax Jacobian's norm against `d_k`.
+    stands on the curves of the largest weight and of the slope against `d_k`.
 
     Parameters
     ----------
@@ -92,21 +86,21 @@ class ScalingExplorer(CourseWidget):
         return softmax(self.scores[ROW])
 
     @property
-    def entropy(self):
-        """Entropy of the row, in nats: at most ln 64."""
-        return float(entropy(self.weights))
+    def largest(self):
+        """The largest weight of the row."""
+        return float(self.weights.max())
 
     @property
-    def jacobian_norm(self):
-        """Frobenius norm of the row's softmax Jacobian, diag(a) - a a^T: at most 1/2."""
+    def slope(self):
+        """How far the row's weights move when its scores do: the norm of its Jacobian."""
         return float(jacobian_norm(self.weights))
 
     @property
     def curves(self):
-        """Entropy and Jacobian norm over all stops of the slider, as a dict of arrays.
+        """Largest weight and slope over all stops of the slider, as a dict of arrays.
 
-        "d_k" holds the stops; "entropy_sqrt", "entropy_none", "entropy_d_k" and the same with
-        "jacobian" hold the median of 1024 rows, for each divisor: 64 queries, 16 sets of 64 keys.
+        "d_k" holds the stops; "largest_sqrt", "largest_none", "largest_d_k" and the same with
+        "slope" hold the median of 1024 rows, for each divisor: 64 queries, 16 sets of 64 keys.
         """
         return dict(_curves())
 
@@ -123,13 +117,13 @@ def _vectors(role, n):
 def _curves():
     queries = _vectors("query", N_QUERIES)
     keys = _vectors("key", N_SETS * N_KEYS).reshape(N_SETS, N_KEYS, MAX_D_K)
-    curves = {f"{name}_{divisor}": [] for name in ("entropy", "jacobian") for divisor in DIVISORS}
+    curves = {f"{name}_{divisor}": [] for name in ("largest", "slope") for divisor in DIVISORS}
     for d_k in STOPS:
         scores = queries[:, :d_k] @ keys[..., :d_k].mT  # (sets, queries, keys)
         for divisor in DIVISORS:
             weights = softmax(scores / DIVISORS[divisor](d_k))
-            curves[f"entropy_{divisor}"].append(np.median(entropy(weights)))
-            curves[f"jacobian_{divisor}"].append(np.median(jacobian_norm(weights)))
+            curves[f"largest_{divisor}"].append(np.median(weights.max(axis=-1)))
+            curves[f"slope_{divisor}"].append(np.median(jacobian_norm(weights)))
     arrays = {"d_k": np.array(STOPS)} | {name: np.array(curve) for name, curve in curves.items()}
     for array in arrays.values():
         array.flags.writeable = False

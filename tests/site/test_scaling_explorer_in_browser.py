@@ -5,7 +5,7 @@ import pytest
 from attnlib.widgets import ScalingExplorer
 from tests.site.harness import drawn_texts, phone, served, texts, wake, write_page
 
-PARTS = ("d_k_value", "largest", "entropy", "jacobian", "spread")
+PARTS = ("d_k_value", "spread", "theory", "largest", "slope")
 
 
 @pytest.fixture(scope="module")

@@ -123,8 +123,8 @@ def test_of_two_mistakes_alike_in_one_field_neither_is_named_there():
     [
         ({"answer": math.nan}, "answer needs finite numbers; got"),
         ({"answer": "chai"}, "answer needs numbers; got 'chai'"),
-        ({"answer": []}, "answer needs 1 to 6 numbers; got 0"),
-        ({"answer": {str(i): i for i in range(7)}}, "answer needs 1 to 6 numbers; got 7"),
+        ({"answer": []}, "answer needs 1 to 12 numbers; got 0"),
+        ({"answer": {str(i): i for i in range(13)}}, "answer needs 1 to 12 numbers; got 13"),
         ({"answer": [1, 2]}, "answer needs 2 labels, each its own; got None"),
         ({"answer": [1, 2], "labels": ["a", "a"]}, "answer needs 2 labels"),
         ({"answer": {"a": 1, " ": 2}}, "answer needs 2 labels"),

@@ -28,7 +28,7 @@ def test_scores_are_dot_products_of_named_vectors_divided():
 
 @pytest.mark.parametrize("divisor", DIVISORS)
 @pytest.mark.parametrize("d_k", [1, 7, 64, 1024])
-def test_row_entropy_and_jacobian_by_their_definitions(d_k, divisor):
+def test_row_and_slope_by_their_definitions(d_k, divisor):
     explorer = ScalingExplorer(d_k=d_k, divisor=divisor)
     scale = {"sqrt": 1 / math.sqrt(d_k), "none": 1.0, "d_k": 1 / d_k}[divisor]
     _, weights = attnlib.scaled_dot_product_attention(
@@ -36,15 +36,14 @@ def test_row_entropy_and_jacobian_by_their_definitions(d_k, divisor):
     )
     a = explorer.weights
     np.testing.assert_allclose(a, weights[35], rtol=1e-9)
-    assert explorer.entropy == pytest.approx(-sum(w * math.log(w) for w in a), abs=1e-12)
+    assert explorer.largest == sorted(a)[-1]
     literal = np.linalg.norm(np.diag(a) - np.outer(a, a))
-    assert explorer.jacobian_norm == pytest.approx(literal, abs=1e-12)
+    assert explorer.slope == pytest.approx(literal, abs=1e-12)
     assert explorer.spread == pytest.approx(np.std(explorer.scores))
 
 
-def test_entropy_and_jacobian_of_rows_done_by_hand():
+def test_jacobian_of_rows_done_by_hand():
     rows = np.array([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.25, 0.25, 0.25]])
-    np.testing.assert_allclose(module.entropy(rows), [0, math.log(2), math.log(4)])
     np.testing.assert_allclose(module.jacobian_norm(rows), [0, 0.5, math.sqrt(3) / 4])
 
 
@@ -66,20 +65,17 @@ def test_curves_have_the_shape_of_the_course():
     assert sizes[0] == 1 and sizes[-1] == 1024 and (np.diff(sizes) > 0).all()
     assert {curve.shape for curve in curves.values()} == {sizes.shape}
     at = {d: list(sizes).index(d) for d in (1, 4, 16, 1024)}
-    unscaled = curves["jacobian_none"]
+    unscaled = curves["slope_none"]
     # Not monotone: it grows, is largest near 16, and only then falls to nothing.
     found = [unscaled[at[d]] for d in (1, 4, 16, 1024)]
     np.testing.assert_allclose(found, [0.151, 0.264, 0.339, 0.0004], atol=0.001)
     assert 11 <= sizes[unscaled.argmax()] <= 23
-    assert (curves["entropy_none"][at[1]], curves["entropy_none"][-1]) == (
-        pytest.approx(3.92, abs=0.01),
-        pytest.approx(0, abs=0.01),
-    )
-    for name, low, high in (("entropy", 3.66, 3.93), ("jacobian", 0.15, 0.19)):
+    assert curves["largest_none"][[at[1], -1]] == pytest.approx([0.05, 1], abs=0.01)
+    for name, low, high in (("largest", 0.04, 0.12), ("slope", 0.15, 0.19)):
         assert low <= curves[f"{name}_sqrt"].min() <= curves[f"{name}_sqrt"].max() <= high
     # The divisor d_k flattens: the Jacobian of 64 equal weights is sqrt(63) / 64.
-    assert curves["entropy_d_k"][-1] == pytest.approx(math.log(64), abs=0.001)
-    assert curves["jacobian_d_k"][-1] == pytest.approx(math.sqrt(63) / 64, abs=0.0002)
+    assert curves["largest_d_k"][-1] == pytest.approx(1 / 64, abs=0.002)
+    assert curves["slope_d_k"][-1] == pytest.approx(math.sqrt(63) / 64, abs=0.0002)
 
 
 def test_arrays_that_widgets_share_cannot_be_changed():
@@ -87,7 +83,7 @@ def test_arrays_that_widgets_share_cannot_be_changed():
     for array in (explorer.Q, explorer.K, *explorer.curves.values()):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
-    for name in ("scores", "weights", "entropy", "jacobian_norm", "curves"):
+    for name in ("scores", "weights", "largest", "slope", "curves"):
         with pytest.raises(AttributeError):
             setattr(explorer, name, 0)
 
@@ -99,8 +95,8 @@ def test_javascript_computes_what_attnlib_computes(explorer):
     np.testing.assert_allclose(found["scores"], explorer.scores.ravel(), rtol=0, atol=1e-9)
     np.testing.assert_allclose(found["weights"], explorer.weights, rtol=0, atol=1e-9)
     assert found["spread"] == pytest.approx(explorer.spread, abs=1e-9)
-    assert found["entropy"] == pytest.approx(explorer.entropy, abs=1e-9)
-    assert found["jacobian"] == pytest.approx(explorer.jacobian_norm, rel=1e-6)
+    assert found["largest"] == pytest.approx(explorer.largest, abs=1e-9)
+    assert found["slope"] == pytest.approx(explorer.slope, rel=1e-6)
 
 
 @some
@@ -109,9 +105,8 @@ def test_copied_code_gives_the_numbers_on_the_screen(explorer):
     names = run(js(explorer, "code(state)"))
     np.testing.assert_allclose(names["scores"], explorer.scores, rtol=0, atol=1e-9)
     np.testing.assert_allclose(names["weights"], explorer.weights, rtol=0, atol=1e-9)
-    assert names["entropy"] == pytest.approx(explorer.entropy, abs=1e-9)
-    norm = np.linalg.norm(names["jacobian"])
-    assert norm == pytest.approx(explorer.jacobian_norm, rel=1e-6, abs=1e-15)
+    norm = np.linalg.norm(names["slopes"])
+    assert norm == pytest.approx(explorer.slope, rel=1e-6, abs=1e-15)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1025, 10**30, True])
@@ -139,12 +134,13 @@ def test_picture_shows_the_numbers():
     soup = picture(explorer)
     parts = {
         name: soup.select_one(f"[data-part={name}]").get_text()
-        for name in ("largest", "entropy", "spread")
+        for name in ("largest", "slope", "spread", "theory")
     }
     assert parts["largest"] == f"{explorer.weights.max():.2f}"
     assert soup.select_one(".readout .key").get_text() == f"key {explorer.weights.argmax() + 1}"
-    assert parts["entropy"] == f"{explorer.entropy:.2f}"
-    assert parts["spread"] == "standard deviation 16.1; in theory √256 = 16"
+    assert parts["slope"] == f"{explorer.slope:.0e}"
+    assert parts["spread"] == "16.1"
+    assert parts["theory"] == "spread of the scores; in theory √256 = 16"
     row, curves = soup.find_all("table")
     cells = [td.get_text() for td in row.find_all("td")]
     assert cells[1::2] == [f"{weight:.4f}" for weight in explorer.weights]
