@@ -1,8 +1,43 @@
-"""Code has marks only where they show."""
+"""Code is quiet: colours belong to the roles, so syntax is told by weight and by grey.
+
+Words of the language are bold, strings are softer than names, and comments are softest. Code has
+marks only where they show.
+"""
 
 from pygments.formatters import HtmlFormatter
-from pygments.token import Text
+from pygments.style import Style
+from pygments.token import Comment, Generic, Keyword, Operator, String, Text, Token
 from sphinx.highlighting import PygmentsBridge
+
+from attnlib import palette
+
+
+def looks(theme, strings, comments):
+    """How each kind of token looks in a theme, 0 for light and 1 for dark."""
+    return {
+        Token: palette.ROLES["ink"][theme],
+        Keyword: "bold",
+        Keyword.Constant: "nobold",  # a value like any other
+        Operator.Word: "bold",
+        String: strings,
+        String.Doc: comments,
+        Comment: comments,
+        Generic.Error: "bold",  # of a traceback
+    }
+
+
+class Light(Style):
+    """On a light page."""
+
+    background_color = palette.ROLES["page"][0]
+    styles = looks(0, "#50505a", "#6d6d77")
+
+
+class Dark(Style):
+    """On a dark page."""
+
+    background_color = palette.ROLES["page"][1]
+    styles = looks(1, "#b6b6c0", "#8e8e98")
 
 
 class PlainNames(HtmlFormatter):

@@ -26,7 +26,6 @@ IN_THE_SITE = [
     ("sphinx-basic-ng", "sphinx-basic-ng", "MIT", "skeleton styles and templates"),
     ("MyST-NB", "myst-nb", "BSD-3-Clause", "styles of the cells"),
     ("Pygments", "Pygments", "BSD-2-Clause", "styles of the code"),
-    ("a11y-pygments", "accessible-pygments", "BSD-3-Clause", "colours of the code"),
     ("MathJax", None, "Apache-2.0", "formulas and glyphs of its fonts, which are subset"),
     ("Source Serif 4", "fontpkg-source-serif-4", "OFL-1.1", "the face of the text, a part of it"),
     ("normalize.css", None, "MIT", "within Furo's styles"),

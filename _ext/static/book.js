@@ -47,7 +47,7 @@ function reachWide(boxes) {
   });
 }
 
-document.querySelectorAll("article .highlight pre").forEach(addCopyButton);
+document.querySelectorAll("article :not(.cell_output *) > .highlight > pre").forEach(addCopyButton);
 
 const widths = new ResizeObserver(entries => reachWide(entries.map(entry => entry.target)));
 document

@@ -99,6 +99,31 @@ def test_phone_menu_by_keyboard(page, site):
     assert CHAPTER_2 in page.url
 
 
+@pytest.mark.parametrize("width", [820, 1008, 1009, 1024, 1072, 1280])
+def test_every_width_has_its_way_to_the_chapters(page, site, width):
+    page.set_viewport_size({"width": width, "height": 768})
+    page.goto(f"{site}/{CHAPTER_3}")
+    menu = page.get_by_role("button", name="Menu")
+    if menu.is_visible():
+        menu.click()
+    page.locator(".sidebar-tree a", has_text="Queries").click()
+    page.wait_for_url(f"**/{CHAPTER_2}")
+
+
+def test_on_a_phone_the_copy_button_comes_with_a_tap_and_covers_nothing(browser, site):
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{site}/{CHAPTER_3}")
+    assert page.locator(".copy-button:visible").count() == 0
+    block = page.locator(".cell_input:visible .highlight").first
+    block.tap()
+    button = block.get_by_role("button", name="Copy")
+    code, box = block.locator("pre").bounding_box(), button.bounding_box()
+    assert box["y"] >= code["y"] + code["height"] and box["height"] >= 24
+    assert page.locator(".cell_output .copy-button").count() == 0
+    context.close()
+
+
 def test_copy_button_copies_the_cell(page, site):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(f"{site}/{CHAPTER_3}")
