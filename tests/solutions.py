@@ -111,7 +111,7 @@ WRONG = {
         ("plain mean", "np.ones(len(x)) * np.mean(x)"),
         ("one average for all", "row_softmax(x) @ x"),
         ("one average for all", "np.repeat(row_softmax(x) @ x, len(x))"),
-        ("no divisor", "row_softmax(np.outer(x, x) / np.sqrt(len(x))) @ x"),
+        ("here d is 1", "row_softmax(np.outer(x, x) / np.sqrt(len(x))) @ x"),
         (
             "Expected averages, a NumPy array of shape (7,); got list. Wrap it in np.array.",
             "[sum(np.exp(a * b) * b for b in x) / sum(np.exp(a * b) for b in x) for a in x]",

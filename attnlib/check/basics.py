@@ -13,7 +13,7 @@ from attnlib.check.verdict import draw, judge
 
 
 def weighted_average(function):
-    """Check a data-dependent average: y = A x with the weights A of Eq. (4) of chapter 1.
+    """Check a data-dependent average: y = A x with the weights A of Eq. (2) of chapter 1, d = 1.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def weighted_average(function):
         (one_for_all, lambda x: exact.softmax(x) @ x),
         (one_for_all, lambda x: np.full_like(x, exact.softmax(x) @ x)),
         (
-            "You divided the scores by the square root of n. Eq. (4) of chapter 1 has no divisor.",
+            "You divided the scores by the square root of n. It is that of d, and here d is 1.",
             lambda x: exact.softmax(np.outer(x, x) / math.sqrt(len(x))) @ x,
         ),
     ]
