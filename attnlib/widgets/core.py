@@ -15,6 +15,11 @@ from attnlib import palette
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULTILINE)
+# Where a function, a class or a constant of a file begins, and its name.
+_DECLARATION = re.compile(
+    r"^(?=(?:export )?(?:(?:async )?function|const|let|class) \w)", re.MULTILINE
+)
+_DECLARED = re.compile(r"(?:export )?(?:(?:async )?function|const|let|class) (\w+)")
 # Comments are for whoever reads the files; of a page's bytes they would be a fifth.
 _COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 
@@ -32,39 +37,64 @@ def module(name):
 
     A notebook imports a widget's module through a blob URL, from where no relative path leads
     to the core or to another file here. So each of them stands in front, once, in a function of
-    its own that hides its names. What the widget's file exports, `core.widget` makes a widget of.
+    its own that hides its names, with as much of it as the widget needs. What the widget's file
+    exports, `core.widget` makes a widget of.
     """
-    files = dict.fromkeys(_imported(stem(name)))  # in order, each after what it imports
-    before = (
-        f"const {file} = (() => {{\n{_EXPORT.sub('', _linked(file))}\n"
-        f"return {{ {_exports(file)} }};\n}})();\n"
+    own = stem(name)
+    texts = {own: _source(own)}
+    for file in reversed(dict.fromkeys(_imported(texts[own]))):  # each before what it imports
+        wanted = set().union(*(_names(text).get(file, ()) for text in texts.values()))
+        texts[file] = _needed(_source(file), wanted | ({"widget"} if file == "core" else set()))
+    *files, _ = reversed(texts)
+    functions = (
+        f"const {file} = (() => {{\n{_EXPORT.sub('', _linked(texts[file]))}\n"
+        f"return {{ {', '.join(_exports(texts[file]))} }};\n}})();\n"
         for file in files
     )
-    return _COMMENT.sub(
-        "",
-        f"{''.join(before)}{_linked(stem(name))}\n"
-        f"export default core.widget({json.dumps(name)}, {{ {_exports(stem(name))} }});\n",
+    exports = ", ".join(_exports(texts[own]))
+    return (
+        f"{''.join(functions)}{_linked(texts[own])}\n"
+        f"export default core.widget({json.dumps(name)}, {{ {exports} }});\n"
     )
 
 
 def _source(file):
-    return (_HERE / f"{file}.js").read_text(encoding="utf-8")
+    """The text of a file of JavaScript, without what is only for whoever reads it."""
+    return _COMMENT.sub("", (_HERE / f"{file}.js").read_text(encoding="utf-8"))
 
 
-def _imported(file):
-    """The files that `file` imports, after those that these import themselves."""
-    for match in _IMPORT.finditer(_source(file)):
-        yield from _imported(match[2])
-        yield match[2]
+def _imported(text):
+    """The files that a text imports, each after those that it imports itself."""
+    for file in _names(text):
+        yield from _imported(_source(file))
+        yield file
 
 
-def _linked(file):
-    """The text of a file, with what it imports taken from the files that stand before it."""
-    return _IMPORT.sub(lambda match: f"const {{{match[1]}}} = {match[2]};\n", _source(file))
+def _names(text):
+    """What a text imports: the names, by file."""
+    return {file: set(re.findall(r"\w+", names)) for names, file in _IMPORT.findall(text)}
 
 
-def _exports(file):
-    return ", ".join(match[1] for match in _EXPORT.finditer(_source(file)))
+def _linked(text):
+    """A text with what it imports taken from the files that stand before it."""
+    return _IMPORT.sub(lambda match: f"const {{{match[1]}}} = {match[2]};\n", text)
+
+
+def _needed(text, names):
+    """Of a file's functions and constants those that have these names, and what they mention."""
+    begins = [(match[1], match.start()) for match in _BEGIN.finditer(text)]
+    ends = [start for _, start in begins[1:]] + [len(text)]
+    named = {name: text[start:end] for (name, start), end in zip(begins, ends, strict=True)}
+    kept, todo = set(), set(names)
+    while todo:
+        kept |= todo
+        mentioned = re.findall(r"\w+", " ".join(named[name] for name in todo))
+        todo = (set(mentioned) & named.keys()) - kept
+    return text[: begins[0][1]] + "".join(piece for name, piece in named.items() if name in kept)
+
+
+def _exports(text):
+    return [match[1] for match in _EXPORT.finditer(text)]
 
 
 def style(*names):

@@ -7,7 +7,7 @@
 import { buttons, element, html, plain } from "./core.js";
 import { apart, clamp, hullOf } from "./geometry.js";
 import { ground, moving, sheetOf } from "./plane_drawing.js";
-import { SCENES, askingPlace, chainOf, computed, poseOf, sentenceOf, shownIn, tokenAt, tokensOf } from "./plane_numbers.js";
+import { SCENES, askingPlace, chainOf, computed, poseOf, sentenceOf, shownIn, tokenAt, tokensOf, turning, valuesIn } from "./plane_numbers.js";
 
 export const defaults = {
   scene: "bank",
@@ -25,6 +25,8 @@ export const chain = chainOf;
 export const hull = hullOf;
 
 const STEP = 0.1; // of a word that is moved
+const MOST = 8; // own words
+const LONGEST = 12; // letters of a name
 const NEAR = 7; // units of the sheet from a line that is pointed at
 
 const sum = (list) => list.reduce((total, x) => total + x, 0);
@@ -37,66 +39,110 @@ const short = (x) => (x >= 1e6 ? x.toExponential(1).replace("e+", "e") : x.toFix
 
 export const label = (s) => `The plane of "${sentenceOf(s).map(({ text }) => text).join(" ")}"`;
 
-/** What has become of the asking word, for those who do not see the picture. */
+/** What has become of the query, for those who do not see the picture. */
 function told(s, { tokens, output }) {
+  if (s.scene === "prices") return `The query ${pair(s.query)} gets ${output[0].toFixed(3)}.`;
   return `${tokens[askingPlace(s)]} goes from ${pair(poseOf(s)[2])} to ${pair(output)}.`;
 }
 
+const number = (name, value, label) =>
+  element("input", { type: "text", inputmode: "decimal", autocomplete: "off", name, value: round(value), "aria-label": label });
+
 /** The sentence, its choice the largest control of all, and beside it the number that answers. */
 function sentence(s, { tokens, output }) {
-  const slots = SCENES[s.scene].slots;
+  if (s.scene === "prices") {
+    const field = (k) => number(`query_${k}`, s.query[k], `query, ${SCENES.prices.axes[k]}`);
+    return html`<div class="sentence"><p class="words" data-part="fields"><span>A drink</span> ${field(0)} <span>hot and</span> ${field(1)} <span>sweet</span></p>
+<p class="answer">costs <b class="value" data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
+  }
+  const slots = SCENES[s.scene].slots ?? tokens;
   const chosen = slots.findIndex((slot) => Array.isArray(slot));
   const choice = (text) =>
     element("button", { type: "button", "data-sentence": text, "aria-pressed": String(text === s.sentence) }, text);
   const words = slots.map((slot, place) => {
     if (Array.isArray(slot)) return html`<span class="slot" role="group" aria-label="The word that changes">${slot.map(choice)}</span>`;
-    return html`<span class="rest${place === askingPlace(s) ? " asks" : ""}">${slot}</span>`;
+    return html`<span class="rest${place === askingPlace(s) ? " asks" : ""}">${slot}</span> `;
   });
-  const line = chosen < 0 ? 0 : slots[chosen].indexOf(s.sentence);
-  return html`<div class="sentence" data-line="${line}"><p class="words">${words}</p>
+  const kind = ["sentence", chosen < 0 ? "" : "choice", s.compact ? "compact" : ""].filter(Boolean).join(" ");
+  return html`<div class="${kind}" data-line="${chosen < 0 ? 0 : slots[chosen].indexOf(s.sentence)}"><p class="words">${words}</p>
 <p class="answer"><b class="query">${tokens[askingPlace(s)]}</b> <span class="becomes">becomes</span><span class="brief">→</span> <b class="value" data-part="answer">(${output.map(fixed).join(", ")})</b></p></div>`;
 }
 
-function sharpness({ sharpness }) {
-  const slider = { min: 0, max: 4, step: 0.05, value: sharpness, "aria-valuetext": `${plain(sharpness)} times` };
-  return html`<div class="sharp"><label class="main"><span>Sharpness <b class="number">× ${sharpness.toFixed(2)}</b></span>
-${element("input", { type: "range", name: "sharpness", ...slider })}</label></div>`;
+const slider = (name, title, shown, all, kind = "main") => html`<label class="${kind}"><span>${title} <b class="number">${shown}</b></span>
+${element("input", { type: "range", name, ...all })}</label>`;
+
+/** The control beside the picture: how sharp, or how W_Q turns and stretches. */
+function controls(s) {
+  if (s.scene !== "turned") {
+    const all = { min: 0, max: 4, step: 0.05, value: s.sharpness, "aria-valuetext": `${plain(s.sharpness)} times` };
+    return html`<div class="sharp">${slider("sharpness", "Sharpness", `× ${s.sharpness.toFixed(2)}`, all)}</div>`;
+  }
+  const turn = { min: -180, max: 180, step: 1, value: s.turn, "aria-valuetext": `${s.turn} degrees` };
+  const stretch = { min: 0, max: 3, step: 0.05, value: s.stretch, "aria-valuetext": `${plain(s.stretch)} times` };
+  return html`<div class="sharp turned">${slider("turn", "Turn", `${s.turn}°`.replace("-", "−"), turn, false)}${slider("stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
+${matrix(turning(s.turn, s.stretch))}</div>`;
 }
 
-/** Score, power, share and value of each word, and what they come to. */
-function rows(s, { tokens, points, scores, powers, weights, output }) {
+/** W_Q, as a formula has it. */
+export const matrix = (w_q) => html`<p class="matrix" role="img" aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> = <span class="cells">${w_q
+  .flat()
+  .map((x) => html`<span>${fixed(x).replace("-", "−")}</span>`)}</span></p>`;
+
+/** What each word gets and from what, in rows; and what they come to. */
+function rows(s, now) {
+  const { tokens, points, weights, query } = now;
   const { axes } = SCENES[s.scene];
-  const asks = askingPlace(s);
+  const priced = s.scene === "prices";
+  const free = s.scene === "words";
+  const asks = priced ? -1 : askingPlace(s);
+  const long = Math.hypot(...query);
+  const columns = {
+    score: (i) => round(now.scores[i]),
+    power: (i) => short(now.powers[i]),
+    length: (i) => fixed(Math.hypot(...points[i])),
+    cosine: (i) => cosine(long * Math.hypot(...points[i]), now.scores[i]),
+  };
+  const shown = priced ? ["length", "cosine", "score"] : free ? ["score"] : ["score", "power"];
   const row = (text, i) => {
-    const field = (x, k) =>
-      html`<td class="field">${element("input", {
-        type: "text", inputmode: "decimal", autocomplete: "off", name: `value_${i}_${k}`, "aria-label": `${text}, ${axes[k]}`, value: round(x),
-      })}</td>`;
     const kind = [i === asks && "asks", i === s.pointed && "lit"].filter(Boolean).join(" ") || false;
+    const ask = { type: "button", "data-asks": i, "aria-pressed": String(i === asks), "aria-label": `${text} asks` };
+    const name = { type: "text", autocomplete: "off", name: `name_${i}`, value: text, "aria-label": `name of word ${i + 1}` };
     return element(
       "tr", { class: kind, "data-place": i },
-      html`<th scope="row">${element("button", { type: "button", "data-asks": i, "aria-pressed": String(i === asks), "aria-label": `${text} asks` }, text)}<span
+      html`<th scope="row">${priced ? html`<span class="name">${text}</span>` : element("button", ask, free ? "" : text)}${free && element("input", name)}<span
 class="bar" style="transform: scaleX(${weights[i].toFixed(4)})"></span></th>
-<td>${round(scores[i])}</td><td>${short(powers[i])}</td><td class="weight">${weights[i].toFixed(3)}</td>`,
-      points[i].map(field),
+${shown.map((column) => html`<td>${columns[column](i)}</td>`)}<td class="weight">${weights[i].toFixed(3)}</td>`,
+      points[i].map((x, k) => html`<td class="field">${number(`value_${i}_${k}`, x, `${text}, ${axes[k]}`)}</td>`),
+      free && html`<td>${element("button", { type: "button", class: "remove", "data-remove": i, "aria-label": `remove ${text}`, disabled: tokens.length === 1 }, "×")}</td>`,
     );
   };
-  return html`<div class="numbers" data-part="rows"><table>
-<caption class="visually-hidden">What ${tokens[asks]} gets from each word</caption>
-<thead><tr><th scope="col">asks</th><th scope="col">score</th><th scope="col">power</th><th scope="col">share</th><th scope="col" colspan="2">value</th></tr></thead>
-<tbody>${tokens.map(row)}</tbody>
-<tfoot><tr><th scope="row">sum</th><td></td><td>${short(sum(powers))}</td><td class="weight">1</td>${output.map((x) => html`<td class="value">${fixed(x)}</td>`)}</tr></tfoot>
-</table></div>`;
+  const foot = priced
+    ? html`<tr><th scope="row" class="query">query</th><td>${fixed(long)}</td><td></td><td></td><td class="weight">1</td><td colspan="2"></td></tr>`
+    : html`<tr><th scope="row">sum</th><td></td>${free || html`<td>${short(sum(now.powers))}</td>`}<td class="weight">1</td>${now.output.map(
+        (x) => html`<td class="value">${fixed(x)}</td>`,
+      )}${free && html`<td></td>`}</tr>`;
+  const head = [priced ? "drink" : "asks", ...shown, "share"].map((name) => html`<th scope="col">${name}</th>`);
+  return html`<div class="numbers of-${s.scene}" data-part="rows"><table>
+<caption class="visually-hidden">What ${priced ? "the query" : tokens[asks]} gets from each</caption>
+<thead><tr>${head}<th scope="colgroup" colspan="2">${priced ? "key" : "value"}</th>${free && html`<td></td>`}</tr></thead>
+<tbody>${tokens.map(row)}</tbody><tfoot>${foot}</tfoot></table>${free && element("button", { type: "button", name: "add", disabled: tokens.length === MOST }, "Add a word")}</div>`;
 }
+
+/** The cosine of the angle between two vectors, from the product of their lengths and their dot product. */
+const cosine = (lengths, score) => (lengths > 1e-9 ? fixed(score / lengths) : "–");
 
 /** The arithmetic of the word that is pointed at, or what can be done. */
 function said(s, { tokens, points, query, scores, powers, weights }) {
   const i = s.pointed;
   if (!(i in tokens)) return html`<p class="said hint">${SCENES[s.scene].hint}</p>`;
   const name = html`<b class="key">${tokens[i]}</b>`;
+  const [asked, long] = [Math.hypot(...query), Math.hypot(...points[i])];
+  if (s.scene === "prices") {
+    return html`<p class="said">${name}: ${fixed(asked)} × ${fixed(long)} × ${cosine(asked * long, scores[i])} = score ${round(scores[i])};
+power ${short(powers[i])} of ${short(sum(powers))} = <b class="weight">${weights[i].toFixed(3)}</b></p>`;
+  }
   if (s.ruler) {
-    const long = Math.hypot(...query);
-    return html`<p class="said">${name}: ${round(long > 0 ? scores[i] / long : 0)} along the query × its length ${round(long)}
+    return html`<p class="said">${name}: ${round(asked > 0 ? scores[i] / asked : 0)} along the query × its length ${round(asked)}
 = <b class="key">score ${round(scores[i])}</b></p>`;
   }
   const part = points[i].map((x) => x * weights[i]);
@@ -108,35 +154,49 @@ const NONE = html`<div hidden></div>`;
 
 export function picture(s) {
   const now = computed(s);
+  const full = (section) => (s.compact ? NONE : section());
   return [
     sentence(s, now),
     ground(s),
     moving(s, label(s)),
-    s.compact ? NONE : sharpness(s),
-    s.compact ? NONE : rows(s, now),
-    s.compact ? NONE : controls(s),
+    full(() => controls(s)),
+    full(() => rows(s, now)),
+    full(() => html`<div class="more">
+<label class="check">${element("input", { type: "checkbox", name: "ruler", checked: s.ruler })}<span>Show the dot product</span></label>
+${buttons()}</div>`),
     () => html`<p class="visually-hidden" role="status">${told(s, now)}</p>`,
     said(s, now),
   ];
 }
 
-const controls = ({ ruler }) => html`<div class="more">
-<label class="check">${element("input", { type: "checkbox", name: "ruler", checked: ruler })}<span>Show the dot product</span></label>
-${buttons()}</div>`;
-
 /** Runnable NumPy for what is on the screen. */
 export function code(s) {
   const { tokens, points } = computed(s);
   const asks = askingPlace(s);
+  const array = (rows) => `np.array(${JSON.stringify(rows)}, dtype=float)`;
+  const turned = s.scene === "turned";
+  const given = s.scene === "prices"
+    ? [
+        `drinks = ${JSON.stringify(tokens)}`,
+        `keys = ${array(points)}`,
+        `values = ${array(valuesIn(s))}`,
+        `query = ${array(s.query)}`,
+        "scores = keys @ query",
+        `powers = np.exp(${s.sharpness} * scores)`,
+      ]
+    : [
+        `words = ${JSON.stringify(tokens)}`,
+        `values = ${array(points)}  # each word is its key and its value`,
+        ...(turned ? [`w_q = ${array(turning(s.turn, s.stretch))}`] : []),
+        `scores = values @ ${turned ? `(values[${asks}] @ w_q)` : `values[${asks}]`}  # word ${asks} asks`,
+        `powers = np.exp(${s.sharpness} * scores / np.sqrt(2))`,
+      ];
   return [
     "import numpy as np",
     "",
-    `words = ${JSON.stringify(tokens)}`,
-    `x = np.array(${JSON.stringify(points)}, dtype=float)  # each word is query, key and value`,
-    `scores = x @ x[${asks}]  # word ${asks} asks`,
-    `powers = np.exp(${s.sharpness} * scores / np.sqrt(2))`,
+    ...given,
     "weights = powers / powers.sum()",
-    "output = weights @ x",
+    "output = weights @ values",
     "print(weights.round(3))",
     "print(output.round(3))",
   ];
@@ -160,10 +220,20 @@ export function live(view) {
     const s = state();
     if (pointed !== s.pointed || trail !== s.trail) view.set({ pointed, trail });
   };
+  const snapped = (to) => to.map((x) => clamp(Number((Math.round(x / STEP) * STEP).toFixed(6)), low, high));
+  /** Moves a word, or without one the end of the query: W_Q then turns and stretches, or the query is another one. */
   const move = (word, to) => {
-    const kept = to.map((x) => clamp(Number((Math.round(x / STEP) * STEP).toFixed(6)), low, high));
-    view.set({ words: { ...state().words, [word]: kept } });
+    const s = state();
+    if (word !== undefined) return view.set({ words: { ...s.words, [word]: snapped(to) } });
+    if (s.scene === "prices") return view.set({ query: snapped(to) });
+    const [, , from] = poseOf(s);
+    const long = Math.hypot(...from);
+    if (long === 0) return; // nothing turns it
+    const by = ((Math.atan2(to[1], to[0]) - Math.atan2(from[1], from[0])) * 180) / Math.PI;
+    turn(by, Math.hypot(...to) / long);
   };
+  const turn = (degrees, stretch) =>
+    view.set({ turn: Math.round(((degrees + 540) % 360) - 180), stretch: Number(clamp(stretch, 0, 3).toFixed(2)) });
   const ask = (place) => place !== askingPlace(state()) && view.glide({ asks: place });
 
   // What the pointer or the focus is on: a row, a dot, a line, the slider.
@@ -194,19 +264,19 @@ export function live(view) {
 
   // A word is dragged, or tapped to ask; one that is not in the sentence is tapped to come in.
   // No scrolling from a word: touch-action does not reach the parts of a drawing everywhere.
-  const hold = (event) => event.target.closest("[data-word]") && event.preventDefault();
+  const hold = (event) => event.target.closest(".word") && event.preventDefault();
   view.listen(view.root, "touchstart", hold, { passive: false });
   view.on("sheet", "pointerdown", (event) => {
-    const handle = event.target.closest("[data-word]");
-    if (!handle || event.button) return;
+    const handle = event.target.closest(".word");
+    if (!handle || event.button) return point(nearest(event));
     const { word } = handle.dataset;
     const [x, y] = spot(sheet(), event);
-    const held = state().words[word];
+    const held = word === undefined ? computed(state()).query : state().words[word];
     drag = { word, off: [held[0] - x, held[1] - y], x: event.clientX, y: event.clientY, moved: false };
     sheet().setPointerCapture(event.pointerId);
     event.preventDefault();
     handle.focus({ focusVisible: false, preventScroll: true });
-    point(placeOf(word));
+    point(word === undefined ? -1 : placeOf(word));
   });
   view.on("sheet", "pointermove", (event) => {
     if (!drag) return look(event);
@@ -218,7 +288,7 @@ export function live(view) {
       if (!drag) return;
       const { word, moved } = drag;
       drag = null;
-      if (moved || end === "pointercancel") return;
+      if (moved || word === undefined || end === "pointercancel") return;
       if (placeOf(word) >= 0) ask(placeOf(word));
       else view.glide({ sentence: word });
     });
@@ -227,41 +297,78 @@ export function live(view) {
     self,
     "keydown",
     (event) => {
-      const word = view.root.contains(event.target) ? event.target.dataset.word : undefined;
-      if (word === undefined || event.altKey || event.metaKey || event.ctrlKey) return;
+      const handle = view.root.contains(event.target) && event.target.closest(".word");
+      if (!handle || event.altKey || event.metaKey || event.ctrlKey) return;
+      const { word } = handle.dataset;
       const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
       if (!way && !["Enter", " "].includes(event.key)) return;
       event.preventDefault();
-      const far = STEP * (event.shiftKey ? 5 : 1);
-      if (way) move(word, state().words[word].map((x, k) => x + far * way[k]));
-      else ask(placeOf(word));
+      const s = state();
+      const far = event.shiftKey ? 5 : 1;
+      if (!way) word !== undefined && ask(placeOf(word));
+      else if (word === undefined && s.scene === "turned") turn(s.turn - way[0] * far, s.stretch + way[1] * STEP * far);
+      else move(word, (word === undefined ? s.query : s.words[word]).map((x, k) => x + STEP * far * way[k]));
     },
     { capture: true },
   );
 
   view.listen(view.root, "click", ({ target }) => {
-    const { sentence, asks } = target.closest("button")?.dataset ?? {};
+    const { sentence, asks, remove } = target.closest("button")?.dataset ?? {};
     if (sentence && sentence !== state().sentence) view.glide({ sentence });
     if (asks) ask(Number(asks));
+    if (remove) edit((names) => names.splice(Number(remove), 1), Number(remove));
   });
-  view.on("sharpness", "input", ({ target }) => view.set({ sharpness: Number(target.value) }));
+  for (const name of ["sharpness", "turn", "stretch"]) {
+    view.on(name, "input", ({ target }) => view.set({ [name]: Number(target.value) }));
+  }
   view.on("ruler", "change", ({ target }) => view.set({ ruler: target.checked }));
-  view.on("rows", "input", ({ target }) => {
-    const [, place, k] = target.name.split("_");
-    const x = typed(target.value);
-    if (!(x >= low && x <= high)) {
-      view.say(`A word needs numbers from ${low} to ${high}; the plane still shows the last one.`);
-      return;
-    }
-    view.say("");
+
+  // What is typed: numbers, and names of own words.
+  const refuse = () => view.say(`That needs a number from ${low} to ${high}; the plane still shows the last one.`);
+  const put = (point, k, x) => point.map((old, i) => (i === Number(k) ? x : old));
+  const change = ({ target }) => {
+    const [what, place, k] = target.name.split("_");
     const s = state();
-    const { word } = tokensOf(s)[tokenAt(s, Number(place))];
-    view.set({ words: { ...s.words, [word]: s.words[word].map((old, i) => (i === Number(k) ? x : old)) } });
-  });
-  view.on("rows", "focusout", ({ target }) => {
-    if (!target.name) return;
-    const [, place, k] = target.name.split("_");
-    target.value = round(computed(state()).points[place][k]);
     view.say("");
+    if (what === "name") return rename(Number(place), target.value.trim());
+    const x = typed(target.value);
+    if (!(x >= low && x <= high)) return refuse();
+    if (what === "query") return view.set({ query: put(s.query, place, x) });
+    const { word } = tokensOf(s)[tokenAt(s, Number(place))];
+    view.set({ words: { ...s.words, [word]: put(s.words[word], k, x) } });
+  };
+  const restore = ({ target }) => {
+    const [what, place, k] = (target.name ?? "").split("_");
+    const s = state();
+    if (what === "query") target.value = round(s.query[place]);
+    if (what === "value") target.value = round(computed(s).points[place][k]);
+    if (what === "name") target.value = Object.keys(s.words)[place];
+    view.say("");
+  };
+  for (const part of ["rows", "fields"]) {
+    view.on(part, "input", change);
+    view.on(part, "focusout", restore);
+  }
+
+  /** Changes the list of own words, of names and places. Who asks goes on asking. */
+  const edit = (how, gone) => {
+    const s = state();
+    const names = Object.entries(s.words);
+    how(names);
+    const asks = clamp(askingPlace(s) - Number(gone < askingPlace(s)), 0, names.length - 1);
+    view.set({ words: Object.fromEntries(names), asks, pointed: -1 });
+  };
+  const rename = (place, name) => {
+    const others = Object.keys(state().words).filter((_, i) => i !== place);
+    if (others.includes(name)) return view.say(`There is a word "${name}" already.`);
+    // Names that are numbers would come first in the list.
+    const fits = name !== "" && name.length <= LONGEST && !/^\d+$/.test(name);
+    if (!fits) return view.say(`A name needs 1 to ${LONGEST} signs, not numbers alone; the plane still shows the last one.`);
+    edit((names) => names.splice(place, 1, [name, names[place][1]]));
+  };
+  view.on("add", "click", () => {
+    const known = Object.keys(state().words);
+    const name = Array.from({ length: MOST }, (_, i) => `word ${i + 1}`).find((free) => !known.includes(free));
+    edit((names) => names.push([name, [0, 0]]));
   });
 }

@@ -9,12 +9,31 @@ from attnlib.attention import softmax
 from attnlib.widgets.core import CourseWidget, Whole
 
 MOST_SHARPNESS = 4
+MOST_WORDS, LONGEST = 8, 12
 
-# The sentence of a scene: its words in order; where several may stand, a tuple of them.
-SLOTS = {"bank": ("The", ("boat", "money"), "reached", "the", "bank")}
-BOUNDS = {"bank": (-0.8, 4.7)}  # how far a word may go
+# The words of a scene in order; where several may stand, a tuple of them. Own words have no others.
+SLOTS = {
+    "bank": ("The", ("boat", "money"), "reached", "the", "bank"),
+    "prices": ("tea", "coffee", "juice"),
+    "turned": ("Money", "reached", "the", "bank", "by", "boat"),
+    "words": None,
+}
+PRICES = (2, 3, 5)  # the values of the price list
+# How far a word or a query may go, either way.
+BOUNDS = {"bank": (-0.8, 4.7), "prices": (-2.2, 3.2), "turned": (-0.8, 4.7), "words": (-3, 3)}
 # What a scene begins with where that differs from the traits' own defaults.
-BEGINNINGS = {"bank": {}}
+BEGINNINGS = {
+    "prices": {"words": {"tea": [2, 0], "coffee": [1, 1], "juice": [0, 2]}, "ruler": True},
+    "turned": {
+        "words": {"money": [0, 4], "reached": [0, 0], "the": [0, 0], "bank": [1, 1], "by": [0, 0]}
+        | {"boat": [4, 0]},
+        "asks": 3,
+        "turn": -25,
+    },
+    "words": {
+        "words": {"cat": [2, 1.5], "dog": [1.5, 2], "car": [-2, 1], "bus": [-2, -1], "it": [1, 0.5]}
+    },
+}
 
 
 class Number(traitlets.Float):
@@ -34,27 +53,35 @@ class Number(traitlets.Float):
 
 
 class Plane(CourseWidget):
-    """A sentence whose words are points of a plane; one of them asks, and moves.
+    """Words are points of a plane; one of them asks, and moves to a blend of all.
 
-    In the scene "bank" a word is its own query, key and value, so that a score is the dot product
-    of two points, Eq. (3) of chapter 2. The scores are divided by the square root of 2 and
-    multiplied by the sharpness; softmax makes weights of them, and the asking word becomes the
-    blend of all words by these weights.
+    A score is the dot product of a query and a key, Eq. (3) of chapter 2. The scores are divided by
+    the square root of 2 and multiplied by the sharpness, softmax makes weights of them, and the
+    weights blend the values. In "bank" and "words" a word is its own query, key and value. In
+    "turned" its query is turned and stretched by W_Q. In "prices" the query is nobody's, the values
+    are the prices 2, 3 and 5, and nothing is divided.
 
     Parameters
     ----------
-    scene : {"bank"}
-        What is shown.
+    scene : {"bank", "prices", "turned", "words"}
+        What is shown. It also says what the other traits begin with.
     words : dict of str to two floats
-        Where each word of the scene is, -0.8 to 4.7 across and up.
+        Where each word or key is: the scene's own words, or in "words" 1 to 8 of any names. From
+        -0.8 to 4.7 in "bank" and "turned", -2.2 to 3.2 in "prices", -3 to 3 in "words".
     sentence : {"boat", "money"}
-        The word that stands in the sentence's open place.
+        In "bank", the word that stands in the sentence's open place.
     asks : int
         The place of the word that asks, 0 to 7; a place beyond the end is the last.
     sharpness : float
-        What the scores are multiplied by, 0 to 4.
+        What the scores are multiplied by, 0 to 4. In "prices" it is 1 / temperature.
     ruler : bool
         Whether the dot product is shown, as the foot of a key on the line of the query.
+    query : two floats
+        In "prices", the query.
+    turn : int
+        In "turned", by how many degrees W_Q turns, -180 to 180, against the clock.
+    stretch : float
+        In "turned", how many times as long W_Q makes a query, 0 to 3.
     compact : bool
         Whether the sentence and the picture stand alone, without numbers and fields.
 
@@ -87,37 +114,63 @@ class Plane(CourseWidget):
 
     @traitlets.validate("words")
     def _check_words(self, proposal):
-        value = proposal["value"]
-        names = {
-            word.lower() for slot in SLOTS[self.scene] for word in np.atleast_1d(slot).tolist()
-        }
-        if not isinstance(value, dict) or set(value) != names:
-            got = list(value) if isinstance(value, dict) else value
-            raise ValueError(f"words needs a place for each of {sorted(names)}; got {got!r}")
-        return {
-            word: checked_point(place, *BOUNDS[self.scene], f"words[{word!r}]")
-            for word, place in value.items()
-        }
+        value, slots = proposal["value"], SLOTS[self.scene]
+        if not isinstance(value, dict):
+            raise ValueError(f"words needs a dict of names and places; got {value!r}")
+        if slots is None:
+            named = all(isinstance(name, str) and is_name(name) for name in value)
+            if not named or not 1 <= len(value) <= MOST_WORDS:
+                needed = f"1 to {MOST_WORDS} names, none blank, long or a number"
+                raise ValueError(f"words needs {needed}; got {list(value)}")
+        elif set(value) != (names := {name.lower() for slot in slots for name in _texts(slot)}):
+            raise ValueError(f"words needs a place for each of {sorted(names)}; got {list(value)}")
+        bounds = BOUNDS[self.scene]
+        return {name: _point(f"words[{name!r}]", place, *bounds) for name, place in value.items()}
+
+    @traitlets.validate("query")
+    def _check_query(self, proposal):
+        return _point("query", proposal["value"], *BOUNDS["prices"])
 
     @property
     def tokens(self):
-        """The words of the sentence, in order."""
-        slots = SLOTS[self.scene]
+        """The words of the sentence, or of the list, in order."""
+        slots = SLOTS[self.scene] or self.words
         return [slot if isinstance(slot, str) else self.sentence for slot in slots]
 
     @property
     def points(self):
-        """Where the tokens are, (n, 2): their keys and values."""
-        return np.array([self.words[token.lower()] for token in self.tokens], dtype=float)
+        """Where the tokens are, (n, 2): their keys."""
+        names = (name if name in self.words else name.lower() for name in self.tokens)
+        return np.array([self.words[name] for name in names], dtype=float)
+
+    @property
+    def values(self):
+        """What the tokens hand over: their points, (n, 2), or their prices, (n, 1)."""
+        return np.array(PRICES, dtype=float)[:, None] if self.scene == "prices" else self.points
+
+    @property
+    def _query(self):
+        """The query, (2,), after W_Q."""
+        if self.scene == "prices":
+            return np.array(self.query, dtype=float)
+        own = self.points[min(self.asks, len(self.tokens) - 1)]
+        return own @ self._w_q if self.scene == "turned" else own
+
+    @property
+    def _w_q(self):
+        angle = math.radians(self.turn)
+        c, s = self.stretch * math.cos(angle), self.stretch * math.sin(angle)
+        return np.array([[c, s], [-s, c]])
 
     @property
     def scores(self):
-        """The dot product of the asking word's query with each key, (n,), not yet divided."""
-        return self.points @ self.points[min(self.asks, len(self.tokens) - 1)]
+        """The dot product of the query with each key, (n,), as it is."""
+        return self.points @ self._query
 
     @property
     def _scaled(self):
-        return self.scores * self.sharpness / math.sqrt(2)
+        divisor = 1 if self.scene == "prices" else math.sqrt(2)
+        return self.scores * self.sharpness / divisor
 
     @property
     def powers(self):
@@ -131,11 +184,21 @@ class Plane(CourseWidget):
 
     @property
     def output(self):
-        """What the asking word becomes, (2,): the values blended by the weights."""
-        return self.weights @ self.points
+        """The values blended by the weights: a point, (2,), or a price, (1,)."""
+        return self.weights @ self.values
 
 
-def checked_point(value, low, high, name):
+def _texts(slot):
+    return (slot,) if isinstance(slot, str) else slot
+
+
+def is_name(name):
+    """Whether a reader's own word may be called so."""
+    # A page keeps its words by name, and there names that are numbers would come first.
+    return bool(name.strip()) and len(name) <= LONGEST and not name.isdecimal()
+
+
+def _point(name, value, low, high):
     """Return `value` as two plain numbers from `low` to `high`."""
     needed = f"{name} needs two numbers from {low} to {high}; got {value!r}"
     try:

@@ -1,7 +1,7 @@
 /** How Plane draws a pose: the ground, which stands still, and above it what moves. */
 import { attributes, element, html, plain, text } from "./core.js";
 import { along, arrow, at, band, clamp, direction, distance, hullOf, leap, placed, through } from "./geometry.js";
-import { SCENES, askingPlace, attend, chainOf, poseOf, shownIn, tokenAt, tokensOf } from "./plane_numbers.js";
+import { SCENES, askingPlace, attend, chainOf, poseOf, shownIn, tokenAt, tokensOf, valuesIn } from "./plane_numbers.js";
 
 const SIDE = 320; // of the sheet
 const THICK = 20; // a line that has all the weight
@@ -26,43 +26,57 @@ export function sheetOf(scene) {
   };
 }
 
-/** What stands still: a dot at each whole pair, the axes with their names, and the way in between. */
+const BALANCE = { beam: 374, unit: 72, tall: 30, high: 408 }; // of prices, below the plane
+
+const box = (scene) => `0 0 ${SIDE} ${SCENES[scene].prices ? BALANCE.high : SIDE}`;
+
+/** What stands still: a dot at each whole pair, and the axes with their names. */
 export function ground({ scene }) {
-  const { axes } = SCENES[scene];
   const { px, low, high } = sheetOf(scene);
-  const whole = Array.from({ length: 9 }, (_, i) => i - 4).filter((x) => x > low - 0.4 && x < high);
+  const whole = Array.from({ length: 9 }, (_, i) => i - 4).filter((x) => x > low - 0.4 && x < high + 0.2);
   const dots = whole.flatMap((x) => whole.map((y) => `M${at(px([x, y]))}h0`)).join("");
   const [x0, y0] = px([0, 0]);
   const [right, top] = [SIDE - 4, 6];
-  return html`<div class="picture ground" aria-hidden="true"><svg viewBox="0 0 ${SIDE} ${SIDE}">
-<path class="grid" d="${dots}"/><path class="torn" d="${through([px([1.4, 1.4]), px([4.7, 4.7])])}"/>
-<path class="axis" d="M${x0} ${top + 6}V${y0}H${right - 6}"/>
+  const from = low < -1 ? px([low, low]) : [x0, y0]; // where words may be anywhere, axes go both ways
+  return html`<div class="picture ground" aria-hidden="true"><svg viewBox="${box(scene)}">
+<path class="grid" d="${dots}"/>
+<path class="axis" d="M${x0} ${top + 6}V${from[1]}M${from[0]} ${y0}H${right - 6}"/>
 <path class="tip" d="M${x0 - 4} ${top + 8}L${x0} ${top - 1}L${x0 + 4} ${top + 8}ZM${right - 8} ${y0 - 4}L${right} ${y0}L${right - 8} ${y0 + 4}Z"/>
+${axisNames(scene)}</svg></div>`;
+}
+
+/** The names of the axes; those of the sentences with a picture each, and a line between the two. */
+function axisNames(scene) {
+  const { axes, sheet, drawn } = SCENES[scene];
+  const { px } = sheetOf(scene);
+  const end = { "text-anchor": "end" };
+  if (!drawn) return [text(axes[1], sheet.left + 9, 14), text(axes[0], SIDE - 2, sheet.floor + 16, "muted", end)];
+  return html`<path class="torn" d="${through([px([1.4, 1.4]), px([4.7, 4.7])])}"/>
 <g class="icon"><ellipse cx="78" cy="7" rx="6" ry="2.4"/><path d="M72 7v7a6 2.4 0 0 0 12 0v-7M72 10.5a6 2.4 0 0 0 12 0"/>
 <path d="M220 305q3 -3.4 6 0t6 0t6 0M220 310q3 -3.4 6 0t6 0t6 0"/></g>
-${text(axes[1], 90, 14)}${text(axes[0], right, 311, "muted", { "text-anchor": "end" })}</svg></div>`;
+${text(axes[1], 90, 14)}${text(axes[0], SIDE - 4, 311, "muted", end)}`;
 }
 
 /** All that the moving picture is made of. */
 function scenery(s) {
   const now = s.moving ?? poseOf(s);
   const tokens = tokensOf(s);
-  const own = tokenAt(s, askingPlace(s));
-  const got = attend(now);
+  const priced = "prices" in SCENES[s.scene];
+  const own = priced ? -1 : tokenAt(s, askingPlace(s));
+  const got = attend(now, valuesIn(s));
   const { px, unit } = sheetOf(s.scene);
-  const goal = poseOf(s);
-  const { weights } = attend(goal);
-  const others = weights.map((weight, j) => (j === own ? -1 : weight));
+  const others = attend(poseOf(s)).weights.map((weight, j) => (j === own ? -1 : weight));
   const strongest = s.ruler ? others.indexOf(Math.max(...others)) : -1;
+  const pointed = tokenAt(s, s.pointed);
   return {
-    s, now, tokens, own, got, px, unit,
+    s, now, tokens, own, got, px, unit, priced,
     points: now[0], present: now[1], from: now[2],
     origin: px([0, 0]),
-    asking: tokens[own].word,
-    picked: s.pointed >= 0 ? tokenAt(s, s.pointed) : strongest,
+    asking: tokens[own]?.word,
+    picked: pointed >= 0 ? pointed : strongest,
     here: px(now[2]),
-    there: px(got.output),
-    links: chainOf(now[0], got.weights, own).map((link) => link.map(px)),
+    there: priced ? px(now[2]) : px(got.output),
+    links: priced ? [] : chainOf(now[0], got.weights, own).map((link) => link.map(px)),
     spread: got.weights.reduce((sum, weight, j) => sum + weight * clamp(1 - distance(now[0][j], now[2]) / 0.25, 0, 1), 0),
   };
 }
@@ -71,10 +85,10 @@ function scenery(s) {
 export function moving(s, label) {
   const m = scenery(s);
   const measured = ruler(m);
-  return html`<div class="picture"><svg viewBox="0 0 ${SIDE} ${SIDE}" role="group" aria-label="${label}"
- data-part="sheet" class="${s.ruler ? "measures" : ""}">
-<g class="still">${hulls(m)}${lines(m)}${s.trail && trail(m)}${journeys(m)}</g>${measured.marks}
-${words(m)}<g class="names" aria-hidden="true">${names(m, measured)}</g></svg></div>`;
+  return html`<div class="picture"><svg viewBox="${box(s.scene)}" role="group" aria-label="${label}" data-part="sheet">
+<g class="blend${s.ruler && !m.priced ? " faint" : ""}">${m.priced || hulls(m)}${lines(m)}${s.trail && !m.priced && trail(m)}${m.priced || journeys(m)}</g>
+${keys(m)}${measured.marks}${turnedQuery(m)}${m.priced && balance(m)}${words(m)}${handle(m)}
+<g class="names" aria-hidden="true">${names(m, measured)}</g></svg></div>`;
 }
 
 const path = (kind, d, more = {}) => d && element("path", { class: kind, d, ...more });
@@ -104,16 +118,15 @@ function places({ points, present, got, here, px }) {
 
 /** Lines as thick as the weights; what a word gives itself is a ring; the weighted values tip to tail. */
 function lines(m) {
-  const { s, points, present, from, got, here, origin, picked, spread, links, px } = m;
+  const { s, points, present, from, got, here, origin, picked, priced, spread, links, px } = m;
   const ends = places(m);
   const bands = ends.map(([a, b], j) => (present[j] > 0 ? band(a, b, THICK * got.weights[j]) : ""));
   const r = 8 + (THICK * spread) / 2;
   const ring = (kind) => element("circle", { class: kind, cx: n1(here[0]), cy: n1(here[1]), r, "stroke-width": THICK * spread });
-  const whole = picked >= 0 && !s.ruler;
   return [
-    html`<g class="lines">${path("band", bands.join(""))}${ring("ring")}</g>`,
+    html`<g class="lines">${path("band", bands.join(""))}${spread > 0.001 && ring("ring")}</g>`,
     picked >= 0 && (distance(points[picked], from) < 0.1 ? ring("ring picked") : path("band picked", bands[picked])),
-    whole && path("whole", arrow(origin, px(points[picked]))),
+    picked >= 0 && !s.ruler && !priced && path("whole", arrow(origin, px(points[picked]))),
     path("chain", links.map((link) => arrow(...link)).join("")),
   ];
 }
@@ -149,6 +162,55 @@ function journeys({ s, here, there, origin, px }) {
   ];
 }
 
+/** The keys of the price list as arrows. */
+const keys = ({ priced, points, origin, px }) =>
+  priced && path("keys", points.map((point) => arrow(origin, px(point), 8)).join(""));
+
+/** What the asking word is, what it asks for, and the turn from one to the other. */
+function turnedQuery({ s, from, got, origin, px, unit: one }) {
+  if (s.scene !== "turned" || Math.hypot(...got.query) < 1e-3) return null;
+  const tip = px(got.query);
+  const { unit } = direction(origin, tip);
+  const [start, end] = [from, got.query].map(([x, y]) => Math.atan2(y, x));
+  const by = ((end - start + 3 * Math.PI) % (2 * Math.PI)) - Math.PI;
+  const r = 0.62;
+  const bow = (part) => px([r * Math.cos(start + by * part), r * Math.sin(start + by * part)]);
+  const arc = `M${at(bow(0))}A${n1(r * one)} ${n1(r * one)} 0 0 ${by > 0 ? 0 : 1} ${at(bow(1))}`;
+  const head = Math.abs(by) > 0.2 ? arrow(bow(1 - 0.16 / Math.abs(by)), bow(1), 6) : "";
+  return [
+    Math.abs(by) > 0.02 && [path("own", arrow(origin, px(from), 7)), path("turn", arc + head)],
+    path("query-arrow", arrow(origin, along(tip, unit, -6), 9)),
+  ];
+}
+
+/** The end of a query that can be taken hold of. */
+function handle({ s, got, px }) {
+  if (!SCENES[s.scene].held) return null;
+  const [x, y] = px(got.query).map(n1);
+  const said = s.scene === "turned"
+    ? `turned by ${s.turn} degrees, ${two(s.stretch)} times as long`
+    : SCENES[s.scene].axes.map((axis, k) => `${two(s.query[k])} ${axis}`).join(", ");
+  return html`<g${attributes({
+    class: "word knob", "data-query": true, role: "slider", tabindex: 0, transform: `translate(${x} ${y})`,
+    "aria-label": "query", "aria-valuenow": s.scene === "turned" ? s.turn : s.query[0], "aria-valuetext": said,
+  })}><circle class="hold" r="14"/><circle class="end" r="6.5"/></g>`;
+}
+
+/** The prices as a beam: the shares stand on it, and it balances on the answer. */
+function balance({ s, got, picked }) {
+  const { beam, unit, tall } = BALANCE;
+  const { prices, slots } = SCENES[s.scene];
+  const x = (price) => SIDE / 2 + (price - 3.5) * unit;
+  const [left, right] = [Math.min(...prices), Math.max(...prices)].map(x);
+  const here = n1(x(got.output[0]));
+  return html`<g class="balance">${prices.map((price, j) => html`<rect class="block${j === picked ? " lit" : ""}"${attributes({
+    x: x(price) - THICK / 2, y: n1(beam - tall * got.weights[j]), width: THICK, height: n1(tall * got.weights[j]),
+  })}/>${element("text", { x: x(price), y: n1(beam - tall * got.weights[j] - 5) }, slots[j], " ", element("tspan", { class: "price" }, price))}`)}
+<path class="beam" d="M${left - 10} ${beam}H${right + 10}"/>
+<path class="rest" d="M${here} ${beam + 1}l-7 12h14Z"/>
+${element("text", { class: "answer", x: here, y: beam + 28 }, got.output[0].toFixed(3))}</g>`;
+}
+
 /** The words as dots that can be taken hold of: one for each, however often it stands in the sentence. */
 function words({ s, points, tokens, asking, picked, px }) {
   return [...new Set(tokens.map(({ word }) => word))].map((word) => {
@@ -171,7 +233,7 @@ function words({ s, points, tokens, asking, picked, px }) {
 /** The query as an arrow, the line along it as a ruler that reads scores, the feet of the keys on it. */
 function ruler({ s, points, present, got, picked, origin, px, unit: one }) {
   const long = Math.hypot(...got.query);
-  if (!s.ruler || long < 1e-3) return { marks: null, ticks: [] };
+  if (!s.ruler || long < 1e-3) return { marks: null, ticks: [], side: 1 };
   const { unit } = direction(origin, px(got.query));
   const upon = (score) => along(origin, unit, (score * one) / long);
   // Where it meets the edges of the sheet, and a step that leaves room for numbers.
@@ -196,39 +258,44 @@ function ruler({ s, points, present, got, picked, origin, px, unit: one }) {
   const square = apart.length > 12 ? through([back, along(back, apart.unit, 6), along(corner, apart.unit, 6)]) : "";
   return {
     ticks,
+    side: Math.sign(aside), // where the ticks have their numbers
     marks: html`<g class="ruler">${path("reach", picked >= 0 && through([origin, corner]))}
 ${path("rule", through([along(origin, unit, low), along(origin, unit, high)]) + shown.map((score) => through([along(upon(score), unit, 0, -4), along(upon(score), unit, 0, 4)])).join(""))}
 ${path("feet", [...points.keys()].map((j) => (present[j] > 0.5 && j !== picked ? foot(j) : "")).join(""))}
 ${picked >= 0 && [path("foot", foot(picked)), path("square", square), path("key-arrow", arrow(origin, px(points[picked]), 9))]}
-${path("query-arrow", arrow(origin, px(got.query), 9))}
+${s.scene !== "turned" && path("query-arrow", arrow(origin, px(got.query), 9))}
 ${ticks.map(({ score, point: [x, y] }) => element("text", { class: "tick", x: n1(x), y: n1(y + 3.5) }, score))}</g>`,
   };
 }
 
 /** Where dots, lines and arrows are, so that names stand elsewhere: points, each with its price. */
-function obstacles({ s, points, got, links, here, there, origin, px }, { ticks }) {
+function obstacles({ s, points, got, links, priced, here, there, origin, px }, { ticks }) {
   const taken = ticks.map(({ point }) => [...point, 6]);
+  const { sheet, drawn } = SCENES[s.scene];
+  if (!drawn) for (const aside of [10, 35, 60]) taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + 12, 4]);
   const strew = (a, b, price) => {
     for (let i = 1; i < 10; i++) taken.push([a[0] + ((b[0] - a[0]) * i) / 10, a[1] + ((b[1] - a[1]) * i) / 10, price]);
   };
   points.forEach((point, j) => {
     taken.push([...px(point), 6]);
     strew(here, px(point), 2.5 * got.weights[j]);
-    if (!s.ruler) strew(...links[j], 0.8);
+    if (!s.ruler && !priced) strew(...links[j], 0.8);
   });
   const { length, unit, side } = swing(origin, here, there);
   const bend = along(here, unit, length / 2, (BEND * side * length) / 2);
-  if (!s.ruler) {
+  if (SCENES[s.scene].held) taken.push([...px(got.query), 8]);
+  if (!s.ruler && !priced) {
     taken.push([...there, 8]);
     strew(here, bend, 1);
     strew(bend, there, 1);
-  } else strew(origin, px(got.query), 1.5);
+  }
+  if (s.ruler || SCENES[s.scene].held) strew(origin, px(got.query), 1.5);
   return taken;
 }
 
 /** The names of the words with their shares, and of what the asking word has become. */
 function names(m, measured) {
-  const { points, present, tokens, got, asking, here, there, origin, spread, px } = m;
+  const { s, points, present, tokens, got, asking, here, there, origin, priced, spread, px } = m;
   const { length, unit, side } = swing(origin, here, there);
   const known = [...new Set(tokens.map(({ word }) => word))].map((word) => {
     const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
@@ -252,13 +319,19 @@ function names(m, measured) {
     labels.push({
       kind: word === asking ? "asks" : seen ? "" : "absent", name, share, point: place,
       size: [Math.max(6.9 * name.length, 6 * share.length), share ? 25 : 13], gap: far < 6 ? 11 + THICK * spread : 8,
-      way: word === asking ? back : far < 6 ? [-0.6, 0.8] : steep,
+      way: word === asking ? back : far < 6 ? [-0.6, 0.8] : priced ? direction(origin, place).unit : steep,
     });
+  }
+  if (SCENES[s.scene].held) {
+    const tip = px(got.query);
+    const name = s.scene === "turned" ? "asks for" : "query";
+    const ahead = direction(origin, tip).unit;
+    labels.push({ kind: "asks", name, share: "", point: tip, size: [7 * name.length, 13], gap: 10, way: s.ruler ? [ahead[1] * measured.side, -ahead[0] * measured.side] : ahead });
   }
   labels.sort((a, b) => (b.kind === "asks") - (a.kind === "asks"));
   const out = direction([0, 0], [unit[1] * side, -unit[0] * side]);
   const way = length < 12 ? [0.6, -0.8] : out.length < 0.2 ? unit : out.unit;
-  if (length >= 16) labels.push({ kind: "now", name: asking, share: "", point: there, size: [8 * asking.length, 15], gap: 12, way });
+  if (length >= 16 && asking) labels.push({ kind: "now", name: asking, share: "", point: there, size: [8 * asking.length, 15], gap: 12, way });
   return placed(labels, obstacles(m, measured), [SIDE, SIDE]).map(([x, y], i) => {
     const { kind, name, share } = labels[i];
     const below = share && element("tspan", { class: "share", x: n1(x), dy: 13 }, share);

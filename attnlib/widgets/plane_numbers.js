@@ -6,13 +6,41 @@
  */
 import { multiply, softmax } from "./core.js";
 
-/** What a scene begins with, as in Python; and its sheet: where 0 is, how many units are 1, how far words may go. */
+const RIVERS = {
+  drawn: true,
+  axes: ["about rivers", "about money"],
+  sheet: { unit: 53, left: 58, floor: 262, low: -0.8, high: 4.7 },
+};
+
+/**
+ * Each scene: its sentence, where a list stands for a choice; what the axes mean; its sheet, with the
+ * place of 0, how many units are 1 and how far a word may go; and what can be done. Own words have no
+ * sentence but themselves. A query that is `held` has an end to drag. Prices are values of the list's own; elsewhere a word's value is the word.
+ */
 export const SCENES = {
   bank: {
+    ...RIVERS,
     slots: ["The", ["boat", "money"], "reached", "the", "bank"],
-    axes: ["about rivers", "about money"],
     hint: "Drag a word. Tap it to let it ask. Point at a line to see its arithmetic.",
-    sheet: { unit: 53, left: 58, floor: 262, low: -0.8, high: 4.7 },
+  },
+  prices: {
+    slots: ["tea", "coffee", "juice"],
+    prices: [2, 3, 5],
+    held: true,
+    axes: ["how hot", "how sweet"],
+    sheet: { unit: 53, left: 134, floor: 186, low: -2.2, high: 3.2 },
+    hint: "Drag the query or a key. A key that is twice as long scores twice as much.",
+  },
+  turned: {
+    ...RIVERS,
+    held: true,
+    slots: ["Money", "reached", "the", "bank", "by", "boat"],
+    hint: "Drag the blue ring: it is what the word asks for, no longer what it is.",
+  },
+  words: {
+    axes: ["first number", "second number"],
+    sheet: { unit: 46, left: 160, floor: 160, low: -3, high: 3 },
+    hint: "Name words and drag them. Tap one to let it ask.",
   },
 };
 
@@ -49,31 +77,35 @@ export function turning(degrees, stretch) {
 /** Points, who is there (1 or 0), the point that asks, its W_Q, and what scores are multiplied by. */
 export function poseOf(s) {
   const tokens = tokensOf(s);
+  const priced = "prices" in SCENES[s.scene];
   return [
     tokens.map(({ word }) => s.words[word]),
     tokens.map((token) => Number(shownIn(s, token))),
-    s.words[tokens[tokenAt(s, askingPlace(s))].word],
+    priced ? s.query : s.words[tokens[tokenAt(s, askingPlace(s))].word],
     s.scene === "turned" ? turning(s.turn, s.stretch) : turning(0, 1),
-    s.sharpness / Math.sqrt(2),
+    priced ? s.sharpness : s.sharpness / Math.sqrt(2),
   ];
 }
 
+/** The values, if they are not the words themselves. */
+export const valuesIn = ({ scene }) => SCENES[scene].prices?.map((price) => [price]);
+
 const sum = (list) => list.reduce((total, x) => total + x, 0);
 
-/** What the asking word gets. A token that is only partly there has that part of its power. */
-export function attend([points, present, from, w_q, factor]) {
+/** What the query gets. A token that is only partly there has that part of its power. */
+export function attend([points, present, from, w_q, factor], values = points) {
   const [query] = multiply([from], w_q);
   const scores = points.map(([x, y]) => x * query[0] + y * query[1]);
   const powers = scores.map((score, j) => present[j] * Math.exp(factor * score));
   const weights = softmax(scores.map((score, j) => factor * score + Math.log(present[j])));
-  const output = [0, 1].map((k) => sum(weights.map((weight, j) => weight * points[j][k])));
+  const output = values[0].map((_, k) => sum(weights.map((weight, j) => weight * values[j][k])));
   return { query, scores, powers, weights, output };
 }
 
 /** The same for the tokens of the sentence alone, as attnlib gives it in Python. */
 export function computed(s) {
   const now = poseOf(s);
-  const all = attend(now);
+  const all = attend(now, valuesIn(s));
   const here = (_, j) => now[1][j] === 1;
   const [points, scores, powers, weights] = [now[0], all.scores, all.powers, all.weights].map((list) => list.filter(here));
   return { tokens: sentenceOf(s).map(({ text }) => text), points, ...all, scores, powers, weights };

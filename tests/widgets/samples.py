@@ -135,10 +135,19 @@ def planes(draw):
     """A Plane in any of its scenes, its words anywhere."""
     scene = draw(st.sampled_from(list(plane.SLOTS)))
     low, high = plane.BOUNDS[scene]
-    place = st.lists(st.floats(low, high).map(lambda x: round(x, 1) + 0.0), min_size=2, max_size=2)
+    number = st.floats(low, high).map(lambda x: round(x, 1) + 0.0)
+    place = st.lists(number, min_size=2, max_size=2)
+    names = Plane(scene).words
+    if scene == "words":
+        names = draw(
+            st.lists(texts(12, ["Cs"]).filter(plane.is_name), min_size=1, max_size=8, unique=True)
+        )
     return Plane(
         scene,
-        words={word: draw(place) for word in Plane(scene).words},
+        words={name: draw(place) for name in names},
+        query=draw(st.lists(st.integers(-2, 3), min_size=2, max_size=2)),
+        turn=draw(st.integers(-180, 180)),
+        stretch=draw(st.integers(0, 60)) / 20,
         sentence=draw(st.sampled_from(["boat", "money"])),
         asks=draw(st.integers(0, 7)),
         sharpness=draw(st.integers(0, 80)) / 20,

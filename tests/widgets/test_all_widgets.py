@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from widget_slot import engine
 
 import attnlib.widgets
+from attnlib.widgets import core
 from attnlib.widgets.core import CourseWidget
 from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture, run
@@ -81,3 +82,11 @@ def test_module_stands_alone_and_is_small(widget):
     assert "./core.js" not in module and "export function softmax" not in module
     assert module.rstrip().splitlines()[-1].startswith("export default core.widget(")
     assert len(module.encode()) < 60_000
+
+
+def test_a_module_carries_what_its_widget_imports_and_no_more():
+    plane, quiz = (core.module(name) for name in ("Plane", "Quiz"))
+    assert "function hullOf(" in plane and "function hullOf(" not in quiz
+    assert "function cellAt(" not in plane and "function followProgress(" in quiz
+    for text in (plane, quiz):
+        assert text.count("function mount(") == 1 and "import {" not in text

@@ -46,19 +46,49 @@ def test_sharpness_leads_from_the_mean_to_the_corner(sharpness, output):
     np.testing.assert_allclose(Plane(sharpness=sharpness).output, output, atol=5e-4)
 
 
+def test_the_price_list_by_hand():
+    """The numbers of chapter 2, where nothing is divided."""
+    plane = Plane("prices")
+    np.testing.assert_array_equal(plane.scores, [4, 3, 2])
+    np.testing.assert_allclose(plane.weights, [0.665, 0.245, 0.090], atol=5e-4)
+    assert plane.output == pytest.approx([2.515], abs=5e-4)
+    assert Plane("prices", query=(1, 2)).output == pytest.approx([4.24], abs=5e-3)
+    assert Plane("prices", sharpness=0).output == pytest.approx([10 / 3])
+    longer = plane.words | {"coffee": [2, 2]}
+    assert Plane("prices", words=longer).scores[1] == 2 * plane.scores[1]
+    assert Plane("prices", query=(-1, 0.4)).scores[0] < 0  # beyond a right angle
+    assert picture(plane).select_one("[data-part=answer]").get_text() == "2.515"
+    cells = [td.get_text() for td in picture(plane).tbody.tr.find_all("td")[:4]]
+    assert cells == ["2.00", "0.89", "4", "0.665"]  # sqrt 5 times 2 times the cosine
+
+
+def test_a_question_that_is_turned():
+    plain, turned = (Plane("turned", turn=turn) for turn in (0, -45))
+    np.testing.assert_allclose(plain.scores[[0, 5]], [4, 4])
+    np.testing.assert_allclose(turned.scores[[0, 5]], [0, 4 * math.sqrt(2)], atol=1e-12)
+    np.testing.assert_allclose(Plane("turned", turn=0, stretch=2).scores, 2 * plain.scores)
+
+
 @some
 @given(plane=planes)
 def test_the_numbers_are_attention_and_javascript_has_them_too(plane):
-    asks = min(plane.asks, len(plane.tokens) - 1)
+    factor = plane.sharpness if plane.scene == "prices" else plane.sharpness / math.sqrt(2)
+    query = np.array(plane.query, dtype=float)
+    if plane.scene != "prices":
+        query = plane.points[min(plane.asks, len(plane.tokens) - 1)]
+    if plane.scene == "turned":  # as a complex number: turned and stretched by a product
+        turned = complex(*query) * plane.stretch * np.exp(1j * math.radians(plane.turn))
+        query = np.array([turned.real, turned.imag])
     output, weights = attnlib.scaled_dot_product_attention(
-        plane.points[[asks]], plane.points, plane.points, scale=plane.sharpness / math.sqrt(2)
+        query[None], plane.points, plane.values, scale=factor
     )
     np.testing.assert_allclose(plane.weights, weights[0], rtol=1e-9)
     np.testing.assert_allclose(plane.output, output[0], rtol=1e-9, atol=1e-12)
     found = js(plane, "compute(state)")
     assert found["tokens"] == plane.tokens
     for name in ("points", "scores", "powers", "weights", "output"):
-        np.testing.assert_allclose(found[name], getattr(plane, name), rtol=1e-9, atol=1e-12)
+        got = np.array(found[name], dtype=float)  # JSON has large powers as whole numbers
+        np.testing.assert_allclose(got, getattr(plane, name), rtol=1e-9, atol=1e-12)
 
 
 @some
@@ -72,6 +102,9 @@ def test_copied_code_gives_the_numbers_on_the_screen(plane):
 @some
 @given(plane=planes)
 def test_the_output_is_in_the_hull_and_the_values_lead_to_it(plane):
+    if plane.scene == "prices":
+        assert 2 <= plane.output[0] <= 5
+        return
     corners = np.array(js(plane, f"hull({plane.points.tolist()})"))
     # Every point of the sentence, and the output, is to the left of each edge.
     for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True):
@@ -123,6 +156,11 @@ def test_compact_is_the_sentence_and_the_picture():
         ({"words": Plane().words | {"bank": [1, math.nan]}}, r"words\['bank'\] needs two numbers"),
         ({"words": Plane().words | {"bank": [1, 5]}}, r"from -0.8 to 4.7; got \[1, 5\]"),
         ({"words": Plane().words | {"bank": "near"}}, "got 'near'"),
+        ({"scene": "words", "words": {" ": [1, 1]}}, r"none blank, long or a number; got \[' '\]"),
+        ({"scene": "words", "words": {}}, r"words needs 1 to 8 names, .*got \[\]"),
+        ({"scene": "words", "words": {"12": [1, 1]}}, r"got \['12'\]"),
+        ({"scene": "prices", "query": [1, 9]}, r"query needs two numbers from -2.2 to 3.2"),
+        ({"words": 7}, "words needs a dict of names and places; got 7"),
         ({"asks": 8}, "asks needs a whole number from 0 to 7; got 8"),
         ({"sharpness": math.nan}, "sharpness needs a number from 0 to 4; got nan"),
         ({"sharpness": -1}, "got -1"),
