@@ -16,10 +16,7 @@ _HERE = Path(__file__).parent
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULTILINE)
 # Where a function, a class or a constant of a file begins, and its name.
-_DECLARATION = re.compile(
-    r"^(?=(?:export )?(?:(?:async )?function|const|let|class) \w)", re.MULTILINE
-)
-_DECLARED = re.compile(r"(?:export )?(?:(?:async )?function|const|let|class) (\w+)")
+_BEGIN = re.compile(r"^(?:export )?(?:(?:async )?function|const|let|class) (\w+)", re.MULTILINE)
 # Comments are for whoever reads the files; of a page's bytes they would be a fifth.
 _COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 
