@@ -14,12 +14,12 @@ def row_softmax(S, axis=-1):
         powers = np.exp(S - S.max(axis=axis, keepdims=True))
         return powers / powers.sum(axis=axis, keepdims=True)
 
-def moved_rows(attention, j, n=5, by=1.0, which="QKV"):
+def moved_rows(attention, j, n=5, by=1.0, which="QKV", evenly=False):
     rng = np.random.default_rng(1)
     before = {"Q": rng.normal(size=(n, 3)), "K": rng.normal(size=(n, 3)), "V": rng.normal(size=(n, 2))}
     after = {name: array.copy() for name, array in before.items()}
     for name in which:
-        after[name][j] += by
+        after[name][j] += by if evenly else by * rng.normal(size=after[name].shape[1])
     return ~np.isclose(attention(*after.values()), attention(*before.values())).all(axis=1)
 """
 
@@ -462,6 +462,23 @@ WRONG = {
     "leak_test": [
         ("True for every attention", "True"),
         ("False for every attention", "False"),
+        (
+            "An attention that norms its tokens first escapes",
+            "any(moved_rows(attention, j, evenly=True)[:j].any() for j in range(5))",
+        ),
+        (
+            "Outputs that are not numbers pass",
+            """
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(6, 4))
+    before = attention(X, X, X)
+    for j in range(6):
+        moved = X.copy()
+        moved[j] = rng.normal(size=4)
+        if (np.abs(attention(moved, moved, moved)[:j] - before[:j]) > 1e-9).any():
+            return True
+    return False""",
+        ),
         (
             "False for every attention",
             "any(moved_rows(attention, j, by=0)[:j].any() for j in range(5))",
@@ -1153,7 +1170,7 @@ RIGHT = {
     for j in range(6):
         moved = X.copy()
         moved[j] = -3 * moved[j]
-        if np.abs(attention(moved, moved, moved)[:j] - before[:j]).sum() > 1e-9:
+        if not np.abs(attention(moved, moved, moved)[:j] - before[:j]).sum() <= 1e-9:
             return True
     return False""",
         """

@@ -437,7 +437,7 @@ def test_the_attention_functions_leak_as_they_say():
         "an attention that hands each token its own value",
         "an attention that hands each token the value before it",
     ]
-    assert len(leaks) == 11
+    assert len(leaks) == 13
 
 
 def test_the_judge_needs_only_a_list():

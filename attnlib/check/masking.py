@@ -244,7 +244,7 @@ def leak_test(function):
     function : callable
         Takes an attention function, which maps queries (n, d_k), keys (n, d_k) and values
         (n, d_v) to outputs (n, d_v). Returns True if the future leaks into the past, whichever
-        token j is changed.
+        token j is replaced, and also if the outputs are not numbers: then nothing is shown.
 
     Returns
     -------
@@ -268,6 +268,22 @@ def leak_test(function):
             "Your test says False for every attention, also without a mask: change token j in a "
             "copy, clearly, in all three inputs, and look at the outputs before j.",
             lambda attention: False,
+        ),
+        (
+            "Your test says False for every attention that gives numbers, also without a mask: "
+            "change token j in a copy, clearly, in all three inputs, and look at the outputs "
+            "before j.",
+            lambda attention: future(moves(attention, change=(0, 0, 0))),
+        ),
+        (
+            "An attention that norms its tokens first escapes your test: what is added to every "
+            "number of a token is taken away again. Put an independent random token in its place.",
+            lambda attention: future(moves(attention, evenly=True)),
+        ),
+        (
+            "Outputs that are not numbers pass your test: no comparison with them is true. Ask "
+            "for finite outputs first.",
+            lambda attention: future(moves(attention)) and finite(attention),
         ),
         (
             "Your answers are the wrong way round: True means that the future leaks.",
@@ -347,19 +363,31 @@ def additive_mistakes(right):
     ]
 
 
-def moves(attention, change=(1, 1, 1), tolerance=1e-9):
+def five_tokens():
+    """Return queries, keys and values of five tokens."""
+    return [draw(5, 7), draw(5, 7, seed=1), draw(5, 3, seed=2)]
+
+
+def finite(attention):
+    """Tell whether an attention gives numbers."""
+    return bool(np.isfinite(attention(*five_tokens())).all())
+
+
+def moves(attention, change=(1, 1, 1), tolerance=1e-9, evenly=False):
     """Tell which outputs (rows) move when token j (columns) is changed, each j in turn.
 
-    `change` says by how much in queries, keys and values.
+    `change` says by how much in queries, keys and values; `evenly`, that each of a token's
+    numbers changes by the same. An output that is not a number counts as moved.
     """
-    tokens = [draw(5, 7), draw(5, 7, seed=1), draw(5, 3, seed=2)]
+    tokens = five_tokens()
     before = attention(*tokens)
     moved = np.zeros((5, 5), dtype=bool)
     for j in range(5):
         changed = [array.copy() for array in tokens]
         for array, amount in zip(changed, change, strict=True):
-            array[j] += amount * (1 + draw(array.shape[-1], seed=3) ** 2)
-        moved[:, j] = np.abs(attention(*changed) - before).max(axis=-1) > tolerance
+            array[j] += amount * (1 if evenly else 1 + draw(array.shape[-1], seed=3) ** 2)
+        difference = np.abs(attention(*changed) - before).max(axis=-1)
+        moved[:, j] = ~(difference <= tolerance)
     return moved
 
 
@@ -392,6 +420,13 @@ def leaky_and_tight():
     def faint(queries, keys, values):
         return masked()(queries, keys, values) + unmasked(queries, keys, values) / 100
 
+    def normed_first(*tokens):
+        """Return attention without a mask, to tokens that a norm has shifted and scaled."""
+        deviations = [array - array.mean(axis=-1, keepdims=True) for array in tokens]
+        return unmasked(
+            *(x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5) for x in deviations)
+        )
+
     def tolerant(attention):
         """Return `attention` for lists and whole numbers too, which a learner may well use."""
         return lambda *tokens: attention(*(np.asarray(array, dtype=float) for array in tokens))
@@ -408,5 +443,7 @@ def leaky_and_tight():
         "a causal attention in which the last token leaks into output 0": masked((0, -1)),
         "a causal attention in which the last token leaks into the output before": masked((-2, -1)),
         "a causal attention with a faint leak": faint,
+        "an attention without a mask that norms its tokens first": normed_first,
+        "an attention whose outputs are not numbers": lambda *tokens: np.nan * tokens[-1],
     }
     return {name: (tolerant(attention),) for name, attention in named.items()}

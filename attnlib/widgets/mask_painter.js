@@ -1,35 +1,38 @@
 /**
- * MaskPainter: a mask painted cell by cell, the weights it leaves, and what a nudge then moves.
+ * MaskPainter: a mask painted cell by cell, and the weights it leaves. Then what another word in
+ * one place moves; or, in the scene "guess", what each position reads while it must guess the next.
  */
 import {
   allowed, buttons, called, cellInk, dotProducts, element, html, multiply, numpyArray, select, softmax, two, wordVector,
 } from "./core.js";
 
 export const defaults = {
-  tokens: ["The", "cat", "sat", "down", "<pad>"], mask: Array(5).fill(Array(5).fill(true)), length: 4, nudge: 2,
+  tokens: ["The", "cat", "sat", "down", "<pad>"], mask: Array(5).fill(Array(5).fill(true)), length: 4, replaced: 2,
+  scene: "paint", position: 1,
 };
 /** Two presets can give one mask: the reader's choice then keeps its name. Tab finds one cell, `at`. */
 export const own = { chosen: "", at: [0, 0] };
 
 const D = 4; // size of queries, keys and values
-const NUDGE = 0.5; // what is added to each of their numbers
-const MOVED = 1e-9; // an output that differs by more has moved: rounding stays far below, a nudge above
+const MOVED = 1e-9; // an output that differs by more has moved: rounding stays far below
+const END = "<end>"; // what is to be guessed after the last real token
 const PRESETS = {
   none: "none", causal: "causal", padding: "padding", both: "causal + padding", window: "window",
   painted: "painted by hand",
 };
+const TWO = { none: "No mask", causal: "Causal mask" };
 
-/** Output, weights and divided scores, the vectors of token `nudged` changed. */
-function attend(tokens, mask, nudged) {
+/** Output, weights and divided scores; the token `replaced` has the vectors of another word. */
+function attend(tokens, mask, replaced) {
   const [Q, K, V] = ["query", "key", "value"].map((role) =>
-    tokens.map((token, i) => Array.from(wordVector(token, role, D), (x) => (i === nudged ? x + NUDGE : x))),
+    tokens.map((token, i) => Array.from(wordVector(token, i === replaced ? `another ${role}` : role, D))),
   );
   const scores = dotProducts(Q, K, D).map((row) => row.map((s) => s / Math.sqrt(D)));
   const weights = scores.map((row, i) => softmax(row.map((s, j) => (mask[i][j] ? s : -Infinity))));
   return { scores, weights, output: multiply(weights, V) };
 }
 
-/** Everything that follows from the traits; moves[j][i]: whether a nudge of j moves output i. */
+/** Everything that follows from the traits; moves[j][i]: whether output i moves with token j. */
 export function compute({ tokens, mask, length }) {
   const { scores, weights, output } = attend(tokens, mask);
   const moves = tokens.map((_, j) => {
@@ -44,7 +47,7 @@ export function compute({ tokens, mask, length }) {
   };
 }
 
-/** The tokens whose nudge moves an output before them. */
+/** The tokens that move an output before them. */
 const leaking = (moves) => moves.flatMap((moved, j) => (moved.slice(0, j).some(Boolean) ? [j] : []));
 
 /** The names as a person lists them: a, b and c. */
@@ -52,31 +55,32 @@ const listed = (names) => [names.slice(0, -1).join(", "), names.at(-1)].filter(B
 
 // What the page says of the mask: each an answer and what stands behind it.
 
-/** What one nudge moves. */
-function nudgeSaid(names, nudge, moved, isEmpty) {
-  const others = names.filter((_, i) => moved[i] && i !== nudge);
-  const own = moved[nudge]
-    ? "moves its own output, which is no leak: its query, key and value change."
+/** What moves with one token. */
+function replacedSaid(names, replaced, moved, isEmpty) {
+  const others = names.filter((_, i) => moved[i] && i !== replaced);
+  const own = moved[replaced]
+    ? "moves its own output, which is no leak: its query, key and value are others now."
     : isEmpty
       ? "leaves its own output at zeros: it can attend to nothing."
       : "leaves its own output as it was: its weights, all on other tokens, stay the same.";
-  const moves = `It ${moved[nudge] ? "also " : ""}moves the ${others.length > 1 ? "outputs" : "output"} of`;
-  return ["", `Nudging ${names[nudge]} ${own} ${others.length ? `${moves} ${listed(others)}.` : "No other moves."}`];
+  const moves = `It ${moved[replaced] ? "also " : ""}moves the ${others.length > 1 ? "outputs" : "output"} of`;
+  const rest = others.length ? `${moves} ${listed(others)}.` : "No other moves.";
+  return ["", `Another word in place of ${names[replaced]} ${own} ${rest}`];
 }
 
-/** Whether any nudge moves an output before it; the present one is the example if it does. */
-function futureSaid(names, nudge, moves) {
+/** Whether any token moves an output before it; the present one is the example if it does. */
+function futureSaid(names, replaced, moves) {
   const all = leaking(moves);
-  if (!all.length) return ["Does not leak the future", ": no token's nudge moves an output before it."];
-  const now = all.includes(nudge);
-  const j = now ? nudge : all[0];
+  if (!all.length) return ["Does not leak the future", ": no token, replaced, moves an output before it."];
+  const now = all.includes(replaced);
+  const j = now ? replaced : all[0];
   const before = names.filter((_, i) => i < j && moves[j][i]);
   const [outputs, come] = before.length > 1 ? ["outputs", "come"] : ["output", "comes"];
   const others = all.length - 1;
   const more = ["", " 1 other token leaks too."][others] ?? ` ${others} other tokens leak too.`;
   return [
     "Leaks the future",
-    `${now ? "" : `, though not from ${names[nudge]}`}: nudging ${names[j]} moves the ${outputs} of ` +
+    `${now ? "" : `, though not from ${names[replaced]}`}: another word for ${names[j]} moves the ${outputs} of ` +
       `${listed(before)}, which ${come} before it.${more}`,
   ];
 }
@@ -102,12 +106,68 @@ function rooms(names) {
   const places = names.map((_, i) => i);
   const from = (first) => places.map((j) => places.map(() => j >= first)); // the last ones move everything
   const each = [
-    places.flatMap((j) => [[], [j]].map((stays) => nudgeSaid(names, j, places.map((i) => !stays.includes(i)), false))),
+    places.flatMap((j) => [[], [j]].map((stays) => replacedSaid(names, j, places.map((i) => !stays.includes(i)), false))),
     places.flatMap((j) => places.slice(1).map((first) => futureSaid(names, j, from(first)))),
     [emptySaid(names, places)],
     places.slice(1).map((length) => paddingSaid(names, length, places.slice(0, length))),
   ];
-  return each.map((all) => all.map((said) => said.join("")).reduce((a, b) => (b.length > a.length ? b : a)));
+  return each.map(longest);
+}
+
+const longest = (all) => all.map((said) => said.join("")).reduce((a, b) => (b.length > a.length ? b : a));
+
+// The scene "guess": each position must guess the token after it.
+
+/** What each position must guess: the next real token, then the end; filler guesses nothing. */
+export const guesses = ({ tokens, length }) =>
+  tokens.map((_, i) => (i < length - 1 ? tokens[i + 1] : i === length - 1 ? END : null));
+
+/** What a position reads: "answer", "ahead" of what is written, "less" than that, or "right" it. */
+export function reads({ mask, length }, i) {
+  if (i >= length) return "filler";
+  if (i + 1 < length && mask[i][i + 1]) return "answer";
+  if (mask[i].slice(i + 1).some(Boolean)) return "ahead";
+  return mask[i].slice(0, i + 1).every(Boolean) ? "right" : "less";
+}
+
+const GOOD = { answer: "bad", ahead: "bad", less: "said", right: "good", filler: "said" };
+const BADGES = { answer: "in view", ahead: "reads ahead", less: "reads less", right: "hidden", filler: "" };
+
+function positionSaid(s, names, i) {
+  const who = `Position ${i + 1}`;
+  const read = (from, to, may) => listed(names.filter((_, j) => j >= from && j < to && s.mask[i][j] === may));
+  const n = names.length;
+  return {
+    answer: () => [
+      `${who} can read its answer`,
+      `: ${names[i + 1]} stands in its input. When the model writes, that word is not there yet.`,
+    ],
+    ahead: () => [`${who} reads ahead`, `: ${read(i + 1, n, true)} will not be there when the model writes.`],
+    less: () => [`${who} reads less than it could`, `: ${read(0, i + 1, false)} will be there when the model writes.`],
+    right: () => [`${who} reads what it will read when the model writes`, `: ${read(0, i + 1, true)}. It has to guess.`],
+    filler: () => [`${who} is filler`, ": it has nothing to guess."],
+  }[reads(s, i)]();
+}
+
+function passSaid(s) {
+  const all = s.tokens.slice(0, s.length).map((_, i) => reads(s, i));
+  const many = (kind) => all.filter((read) => read === kind).length;
+  if (many("answer")) {
+    return [
+      `In view: ${many("answer")} of ${s.length} answers`,
+      ": copying is right every time while it learns, and of no use when it writes.",
+    ];
+  }
+  if (many("ahead")) return [`${many("ahead")} of ${s.length} read ahead`, ", though no answer is in view."];
+  return ["No position reads ahead", `: one pass over the sentence gives ${s.length} guesses to learn from.`];
+}
+
+/** Masks in which a position says all that it can say, to keep room for the longest. */
+function guessRooms(s, names) {
+  const masks = [() => true, (i, j) => j <= i, (i, j) => j > i + 1, () => false].map((may) => ({
+    ...s, mask: s.tokens.map((_, i) => s.tokens.map((_, j) => may(i, j))),
+  }));
+  return [masks.flatMap((t) => names.map((_, i) => positionSaid(t, names, i))), masks.map(passSaid)].map(longest);
 }
 
 /** The mask of a preset; a window sees one token to each side. */
@@ -153,9 +213,9 @@ export function code(state) {
   ];
 }
 
-/** The mask as a grid of buttons that show the weights, and what became of each output. */
-function grid({ tokens, mask, length, nudge, at }, names, { weights, moves, empty }) {
-  const kind = (role, i) => role + (i === nudge ? " nudged" : "") + (i >= length ? " filler" : "");
+/** The mask as a grid of buttons that show the weights; `beside` ends a row, under its head. */
+function grid({ tokens, mask, length, at }, names, weights, head, { kind, row, answer, beside }) {
+  const role = (name, i) => [name, i >= length && "filler", kind(i)].filter(Boolean).join(" ");
   const cell = (may, i, j) => {
     const shown = may ? two(weights[i][j]) : "blocked";
     const all = {
@@ -163,21 +223,18 @@ function grid({ tokens, mask, length, nudge, at }, names, { weights, moves, empt
       "aria-label": `${names[i]} to ${names[j]}: ${shown}`,
       style: `--w: ${Number((100 * weights[i][j]).toPrecision(4))}%; color: var(--${cellInk(weights[i][j])})`,
     };
-    return html`<td>${element("button", all, may && shown)}</td>`;
-  };
-  const fate = (i) => {
-    if (!moves[nudge][i]) return empty.includes(i) ? "zeros" : "same";
-    return i < nudge ? "leaks" : "moved";
+    return element("td", { class: answer?.(i, j) && "next" }, element("button", all, may && shown));
   };
   const label = "The mask: queries in rows, keys in columns, pressed where a query may attend";
   const all = { class: "grid", role: "grid", "data-part": "grid", "aria-label": label, style: `--n: ${tokens.length}` };
   return element(
     "table", all,
-    html`<tr><td></td>${tokens.map((key, j) => html`<th scope="col" class="${kind("key", j)}"><span>${key}</span></th>`)}
-<th scope="col" class="fate"><span>output</span></th></tr>`,
-    tokens.map((query, i) => html`<tr><th scope="row" class="${kind("query", i)}">${query}</th>${mask[i].map(
-      (may, j) => cell(may, i, j),
-    )}<td class="fate ${fate(i)}"><span>${fate(i)}</span></td></tr>`),
+    html`<tr><td></td>${tokens.map((key, j) => html`<th scope="col" class="${role("key", j)}"><span>${key}</span></th>`)}
+<th scope="col" class="fate"><span>${head}</span></th></tr>`,
+    tokens.map((query, i) => element(
+      "tr", { class: row?.(i) }, html`<th scope="row" class="${role("query", i)}">${query}</th>`,
+      mask[i].map((may, j) => cell(may, i, j)), beside(i),
+    )),
   );
 }
 
@@ -193,41 +250,95 @@ function convention(name, meaning, user, { tokens, mask }, entry) {
   )}</div>`;
 }
 
-export function picture(s) {
-  const now = compute(s);
-  const names = called(s.tokens);
-  const room = rooms(names);
+/** The verdicts, each with room for the longest that it can become. */
+const verdicts = (all, rooms) => html`<ul class="verdicts" aria-label="Verdicts" aria-live="polite">${all.map(
+  ([kind, [answer, rest]], i) =>
+    element("li", { class: kind, "data-room": rooms[i], "data-key": answer }, html`<span>${answer && html`<b>${answer}</b>`}${rest}</span>`),
+)}</ul>`;
+
+export const picture = (s) => (s.scene === "guess" ? guessing : painting)(s, called(s.tokens));
+
+function painting(s, names) {
+  const { weights, moves, empty, lets_in } = compute(s);
   const kind = (isBad) => (isBad ? "bad" : "good");
-  const verdicts = [
-    ["said", nudgeSaid(names, s.nudge, now.moves[s.nudge], now.empty.includes(s.nudge))],
-    [kind(leaking(now.moves).length), futureSaid(names, s.nudge, now.moves)],
-    [kind(now.empty.length), emptySaid(names, now.empty)],
-    [kind(now.lets_in.length), paddingSaid(names, s.length, now.lets_in)],
-  ];
   const length = { min: 1, max: s.tokens.length, value: s.length };
+  const fate = (i) => {
+    if (moves.some((moved, j) => j > i && moved[i])) return "leaks"; // whichever token is replaced now
+    if (moves[s.replaced][i]) return "moved";
+    return empty.includes(i) ? "zeros" : "same";
+  };
   return [
     html`<div class="controls">
 <label class="wide"><span>Start from</span>
 ${select("preset", PRESETS, presetOf(s))}</label>
-<label><span>Nudge</span>
-${select("nudge", s.tokens.map((token, i) => [i, `${i + 1}: ${token}`]), s.nudge)}</label>
+<label><span>Replace</span>
+${select("replaced", s.tokens.map((token, i) => [i, `${i + 1}: ${token}`]), s.replaced)}</label>
 <label><span>Real tokens</span><span class="with-value">
 ${element("input", { type: "range", name: "real", ...length })}
 <span class="number">${s.length}</span></span></label>
 ${buttons()}
 <p class="cell wide">Tap or drag to paint; with the keyboard, arrows move and Space paints.
-Hatched cells are blocked. A nudge changes one token's query, key and value.</p>
+Hatched cells are blocked. "Replace" puts another word in one place, with a query, key and value of its own.</p>
 </div>`,
-    html`<div class="picture">${grid(s, names, now)}</div>`,
-    html`<ul class="verdicts" aria-label="Verdicts" aria-live="polite">${verdicts.map(([kind, [answer, rest]], i) =>
-      element("li", { class: kind, "data-room": room[i], "data-key": answer }, html`<span>${answer && html`<b>${answer}</b>`}${rest}</span>`),
-    )}</ul>`,
+    html`<div class="picture">${grid(s, names, weights, "output", {
+      kind: (i) => i === s.replaced && "replaced",
+      beside: (i) => html`<td class="fate ${fate(i)}"><span>${fate(i)}</span></td>`,
+    })}</div>`,
+    verdicts(
+      [
+        ["said", replacedSaid(names, s.replaced, moves[s.replaced], empty.includes(s.replaced))],
+        [kind(leaking(moves).length), futureSaid(names, s.replaced, moves)],
+        [kind(empty.length), emptySaid(names, empty)],
+        [kind(lets_in.length), paddingSaid(names, s.length, lets_in)],
+      ],
+      rooms(names),
+    ),
     html`<div class="conventions">
 ${convention("bool", "T = may attend", html`F.scaled_dot_product_<wbr>attention`, s, (may) => (may ? "T" : "F"))}
 ${convention("additive", "added to the scores", "float mask: 0 or -inf", s, (may) => (may ? "0" : "-∞"))}
 ${convention("blocked", "T = blocked", "nn.MultiheadAttention", s, (may) => (may ? "F" : "T"))}
 </div>`,
   ];
+}
+
+function guessing(s, names) {
+  const n = names.length;
+  const next = guesses(s);
+  const chosen = presetOf(s);
+  const mask = ([name, label]) =>
+    element("button", { type: "button", "data-part": "start", value: name, "aria-pressed": String(name === chosen) }, label);
+  const beside = (i) => html`<td class="fate ${GOOD[reads(s, i)]}"><b>${next[i] ?? "–"}</b>
+<span>${BADGES[reads(s, i)]}</span></td>`;
+  return [
+    html`<div class="controls">
+<p class="masks wide" role="group" aria-label="Mask">${Object.entries(TWO).map(mask)}</p>
+<label class="main"><span>Position <span class="number">${s.position + 1}</span></span>
+${element("input", { type: "range", name: "position", min: 1, max: n, value: s.position + 1 })}</label>
+${buttons()}
+<p class="cell wide">Each row reads its open cells and must guess the word at its right. The frame is that word in its own input.
+Tap a cell to open or to block it.</p>
+</div>`,
+    html`<div class="picture guess">${grid(s, names, compute(s).weights, "must guess", {
+      kind: () => false, row: (i) => i === s.position && "at", answer: (i, j) => j === i + 1 && j < s.length, beside,
+    })}</div>`,
+    readings(s, next[s.position]),
+    verdicts([[GOOD[reads(s, s.position)], positionSaid(s, names, s.position)],
+      [s.tokens.some((_, i) => GOOD[reads(s, i)] === "bad") ? "bad" : "good", passSaid(s)]], guessRooms(s, names)),
+  ];
+}
+
+/** What the position reads while it learns, and while it writes: word under word. */
+function readings({ tokens, mask, length, position }, guess) {
+  const chip = (token, kind) => html`<span class="chip ${kind}">${token}</span>`;
+  const learns = tokens.map((token, j) => {
+    const answer = j === position + 1 && j < length ? " answer" : "";
+    return chip(token, (mask[position][j] ? "open" : "blocked") + answer);
+  });
+  const writes = [...tokens.slice(0, position + 1).map((token) => chip(token, "open")), chip("?", "blank")];
+  const line = (name, chips) => html`<p><span class="cell">${name}</span>${chips}</p>`;
+  return html`<div class="readings" style="--n: ${tokens.length}">${line("It learns from", learns)}${line(
+    "It writes from", guess === null ? [] : writes,
+  )}</div>`;
 }
 
 export function live(view) {
@@ -256,7 +367,9 @@ export function live(view) {
     if (chosen !== "painted") return view.set({ chosen, mask: preset(chosen, view.state()) });
     target.value = presetOf(view.state()); // the mask is painted in the grid, not here
   });
-  view.on("nudge", "change", (event) => view.set({ nudge: Number(event.target.value) }));
+  view.on("start", "click", (_, { value }) => view.set({ chosen: value, mask: preset(value, view.state()) }));
+  view.on("replaced", "change", (event) => view.set({ replaced: Number(event.target.value) }));
+  view.on("position", "input", (event) => view.set({ position: Number(event.target.value) - 1 }));
   view.on("real", "input", (event) => {
     const before = view.state();
     const chosen = presetOf(before);
@@ -291,6 +404,6 @@ export function live(view) {
     const at = place(event);
     if (at && !painted) paint([at], !view.state().mask[at[0]][at[1]]);
   });
-  view.on("grid", "focusin", (event) => view.set({ at: place(event) }));
+  view.on("grid", "focusin", (event) => view.set({ at: place(event), position: place(event)[0] }));
   view.grid("grid", () => {}); // an arrow moves the focus, and that is all
 }

@@ -1,4 +1,4 @@
-"""MaskPainter: who may attend to whom, painted cell by cell, and what a nudge then moves."""
+"""MaskPainter: who may attend to whom, painted cell by cell, and what leaks then."""
 
 import numpy as np
 import traitlets
@@ -6,14 +6,16 @@ import traitlets
 from attnlib.widgets.core import CourseWidget
 
 LEAST, MOST = 2, 8
+SCENES = ("paint", "guess")
 
 
 class MaskPainter(CourseWidget):
     """A mask to paint, the attention weights it leaves, and a detector for leaks.
 
     Every token has a query, a key and a value of 4 random numbers, always the same ones. The
-    mask acts between Eqs. (4) and (5) of chapter 2. Nudging a token adds 0.5 to each number of
-    its query, key and value; the outputs that differ afterwards have moved.
+    mask acts between Eqs. (4) and (5) of chapter 2. Replacing a token gives it the numbers of
+    another word; the outputs that differ afterwards have moved. In the scene "guess" every
+    position must guess the token after it, and the widget says whether it can read the answer.
 
     Parameters
     ----------
@@ -23,8 +25,12 @@ class MaskPainter(CourseWidget):
         Queries in rows, keys in columns, True = may attend. All True unless given.
     length : int
         How many tokens are real, 1 to n; the others, at the end, are filler. All n unless given.
-    nudge : int
-        The token that is nudged, from 0.
+    replaced : int
+        The token in whose place another word is put, from 0.
+    scene : "paint" or "guess"
+        Paint a mask and look for leaks, or see what each position reads while it must guess.
+    position : int
+        In the scene "guess", the position that is looked at, from 0.
 
     Raises
     ------
@@ -35,14 +41,16 @@ class MaskPainter(CourseWidget):
     tokens = traitlets.Any(["The", "cat", "sat", "down", "<pad>"]).tag(sync=True)
     mask = traitlets.Any([[True] * 5] * 5).tag(sync=True)
     length = traitlets.Int(4).tag(sync=True)  # the course's own sentence ends in <pad>
-    nudge = traitlets.Int(2).tag(sync=True)
+    replaced = traitlets.Int(2).tag(sync=True)
+    scene = traitlets.Enum(SCENES, "paint").tag(sync=True)
+    position = traitlets.Int(1).tag(sync=True)
 
     def __init__(self, **traits):
         tokens = _checked_tokens(traits.get("tokens", type(self).tokens.default_value))
         self._n = n = len(tokens)
         fitting = {"tokens": tokens, "mask": np.ones((n, n), bool)}
         if "tokens" in traits:
-            fitting |= {"length": n, "nudge": min(2, n - 1)}
+            fitting |= {"length": n, "replaced": min(2, n - 1)}
         super().__init__(**fitting | traits)
 
     @traitlets.validate("tokens")
@@ -65,10 +73,10 @@ class MaskPainter(CourseWidget):
             raise ValueError(f"mask needs shape {needed}, queries by keys; got {mask.shape}")
         return mask.tolist()
 
-    @traitlets.validate("length", "nudge")
+    @traitlets.validate("length", "replaced", "position")
     def _check_number(self, proposal):
         name, value = proposal["trait"].name, proposal["value"]
-        low, high = {"length": (1, self._n), "nudge": (0, self._n - 1)}[name]
+        low, high = (1, self._n) if name == "length" else (0, self._n - 1)
         if not low <= value <= high:
             raise ValueError(f"{name} needs a whole number from {low} to {high}; got {value}")
         return value

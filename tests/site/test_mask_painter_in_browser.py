@@ -101,11 +101,11 @@ def test_a_preset_keeps_its_name_until_the_mask_is_painted_by_hand(open_painter)
 
 
 def test_verdicts_and_outputs_follow_the_nudge_as_well_as_the_mask(open_painter):
-    page = open_painter(mask=attnlib.causal_mask(5), nudge=1)
+    page = open_painter(mask=attnlib.causal_mask(5), replaced=1)
     cell(page, 0, 4).click()
     agrees(page)
     assert verdict(page, 1).startswith("Leaks the future, though not from cat: nudging <pad>")
-    page.locator("[name=nudge]").select_option("4")
+    page.locator("[name=replaced]").select_option("4")
     agrees(page)
     assert verdict(page, 1).startswith("Leaks the future: nudging <pad>")
     assert page.locator("td.fate").first.inner_text() == "leaks"
@@ -153,7 +153,7 @@ def test_nothing_jumps_and_every_cell_has_room_for_a_finger(open_painter, width)
     for name in ("none", "causal", "padding", "window"):
         page.get_by_label("Start from").select_option(name)
         for nudge, length in (("0", "8"), ("7", "3")):
-            page.locator("[name=nudge]").select_option(nudge)
+            page.locator("[name=replaced]").select_option(nudge)
             page.get_by_label("Real tokens").fill(length)
             agrees(page)
             places.append(page.locator("#after").bounding_box()["y"])

@@ -28,6 +28,7 @@ from attnlib.widgets.core import DIVISORS
 from attnlib.widgets.cost_calculator import KINDS
 from attnlib.widgets.heads_viewer import LINES
 from attnlib.widgets.layer_explorer import NORMS
+from attnlib.widgets.mask_painter import SCENES
 from attnlib.widgets.parity_atlas import COLUMNS, FILTERS
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
@@ -126,7 +127,9 @@ def painters(draw):
         tokens=draw(st.lists(texts(20, ["Z", "C"]), min_size=n, max_size=n)),
         mask=draw(st.lists(row, min_size=n, max_size=n)),
         length=draw(st.integers(1, n)),
-        nudge=draw(st.integers(0, n - 1)),
+        replaced=draw(st.integers(0, n - 1)),
+        scene=draw(st.sampled_from(SCENES)),
+        position=draw(st.integers(0, n - 1)),
     )
 
 

@@ -1,4 +1,4 @@
-"""MaskPainter: its weights, what a nudge moves, what it says of a mask, its errors."""
+"""MaskPainter: its weights, what another word moves, what it says of a mask, its errors."""
 
 import json
 
@@ -14,17 +14,25 @@ from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
 HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
-painters = SAMPLES[MaskPainter]
+samples = SAMPLES[MaskPainter]
+
+
+def in_scene(scene):
+    """The same painters, all of them in one scene."""
+    return samples.map(lambda painter: MaskPainter(**painter.state | {"scene": scene}))
+
+
+painters = in_scene("paint")
 some = settings(steady, max_examples=25)
 
 
-def attend(painter, nudged=None):
-    """Output and weights by the library, 0.5 added to the vectors of the token `nudged`."""
-    vectors = np.array(
-        [[word_vector(t, r, 4) for t in painter.tokens] for r in ("query", "key", "value")]
-    )
-    if nudged is not None:
-        vectors[:, nudged] += 0.5
+def attend(painter, replaced=None):
+    """Output and weights by the library, another word in place of the token `replaced`."""
+    roles = ("query", "key", "value")
+    vectors = np.array([[word_vector(t, r, 4) for t in painter.tokens] for r in roles])
+    if replaced is not None:
+        word = painter.tokens[replaced]
+        vectors[:, replaced] = [word_vector(word, f"another {role}", 4) for role in roles]
     return attnlib.scaled_dot_product_attention(*vectors, np.array(painter.mask))
 
 
@@ -43,59 +51,63 @@ def test_javascript_computes_what_attnlib_computes(painter):
     output, weights = attend(painter)
     np.testing.assert_allclose(found["weights"], weights, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found["output"], output, rtol=0, atol=1e-9)
-    nudged = np.array([attend(painter, j)[0] for j in range(len(weights))])
-    np.testing.assert_array_equal(found["moves"], (abs(nudged - output) > 1e-9).any(-1))
+    after = np.array([attend(painter, j)[0] for j in range(len(weights))])
+    np.testing.assert_array_equal(found["moves"], (abs(after - output) > 1e-9).any(-1))
 
 
 @some
 @given(painter=painters)
 def test_what_moves_is_what_may_look(painter):
-    """The outputs are measured; the mask alone says the same, but for the nudged token's own."""
-    mask, nudge = np.array(painter.mask), painter.nudge
+    """The outputs are measured; the mask alone says the same, but for the token's own."""
+    mask, replaced = np.array(painter.mask), painter.replaced
     found = js(painter, "compute(state)")
-    moved, others = np.array(found["moves"][nudge]), np.arange(len(mask)) != nudge
-    np.testing.assert_array_equal(moved[others], mask[others, nudge])
-    # Its own output stays only if it has one key, not itself, or none: then no weight can change.
-    assert moved[nudge] == (mask[nudge, nudge] or mask[nudge].sum() > 1)
+    moved, others = np.array(found["moves"][replaced]), np.arange(len(mask)) != replaced
+    np.testing.assert_array_equal(moved[others], mask[others, replaced])
+    # Its own output stays only if it has no key that differs: then no weight can change.
+    keys = {token for token, may in zip(painter.tokens, mask[replaced], strict=True) if may}
+    assert moved[replaced] == (mask[replaced, replaced] or len(keys) > 1)
     empty = ~mask.any(1)
     assert found["empty"] == np.flatnonzero(empty).tolist()
     shown = np.array(fates(painter))
-    np.testing.assert_array_equal(shown == "leaks", moved & (np.arange(len(mask)) < nudge))
-    np.testing.assert_array_equal(shown == "moved", moved & (np.arange(len(mask)) >= nudge))
+    leaks = np.triu(mask, 1).any(1)  # every token is replaced in turn
+    np.testing.assert_array_equal(shown == "leaks", leaks)
+    np.testing.assert_array_equal(shown == "moved", moved & ~leaks)
     np.testing.assert_array_equal(shown == "zeros", empty)
     lets_in = mask[: painter.length, painter.length :].any()
     lines = picture(painter).select(".verdicts li")
-    bad = [False, np.triu(mask, 1).any(), empty.any(), lets_in]
+    bad = [False, leaks.any(), empty.any(), lets_in]
     assert [line["class"] == ["bad"] for line in lines] == bad
-    # What is said of all nudges does not contradict what is shown of one.
+    # What is said of every token does not contradict what is said of one.
     elsewhere = lines[1].get_text().startswith("Leaks the future, though not from ")
-    assert elsewhere == (bad[1] and "leaks" not in shown)
+    assert elsewhere == (bad[1] and not moved[:replaced].any())
     assert all(len(line.get_text()) <= len(line["data-room"]) for line in lines)
 
 
 def test_verdicts_in_full():
     painter = MaskPainter()
     assert verdicts(painter) == [
-        "Nudging sat moves its own output, which is no leak: its query, key and value change. "
-        "It also moves the outputs of The, cat, down and <pad>.",
-        "Leaks the future: nudging sat moves the outputs of The and cat, which come before it. "
-        "3 other tokens leak too.",
+        "Another word in place of sat moves its own output, which is no leak: its query, key and "
+        "value are others now. It also moves the outputs of The, cat, down and <pad>.",
+        "Leaks the future: another word for sat moves the outputs of The and cat, which come "
+        "before it. 3 other tokens leak too.",
         "No row is empty: every token can attend to something.",
         "Lets padding in: the real tokens The, cat, sat and down attend to the filler <pad>.",
     ]
     painter.mask = attnlib.causal_mask(5)
     said = verdicts(painter)
     assert said[0].endswith("It also moves the outputs of down and <pad>.")
-    assert said[1] == "Does not leak the future: no token's nudge moves an output before it."
+    assert said[1] == (
+        "Does not leak the future: no token, replaced, moves an output before it."
+    )
     assert said[3] == "Keeps padding out: no real token attends to the filler <pad>."
     mask = attnlib.causal_mask(5)
     mask[1] = False
     mask[0, 4] = True
-    painter.mask, painter.nudge = mask, 1
+    painter.mask, painter.replaced = mask, 1
     assert verdicts(painter) == [
-        "Nudging cat leaves its own output at zeros: it can attend to nothing. "
+        "Another word in place of cat leaves its own output at zeros: it can attend to nothing. "
         "It moves the outputs of sat, down and <pad>.",
-        "Leaks the future, though not from cat: nudging <pad> moves the output of The, "
+        "Leaks the future, though not from cat: another word for <pad> moves the output of The, "
         "which comes before it.",
         "Row cat is empty: it can attend to nothing, so its output is zeros.",
         "Lets padding in: the real token The attends to the filler <pad>.",
@@ -103,8 +115,8 @@ def test_verdicts_in_full():
     painter.mask, painter.length = np.eye(5, k=-1, dtype=bool), 5
     said = verdicts(painter)
     assert said[0] == (
-        "Nudging cat leaves its own output as it was: its weights, all on other tokens, stay the "
-        "same. It moves the output of sat."
+        "Another word in place of cat leaves its own output as it was: its weights, all on other "
+        "tokens, stay the same. It moves the output of sat."
     )
     assert said[3] == "There is no padding: all 5 tokens are real."
     painter.mask = np.zeros((5, 5), bool)
@@ -112,7 +124,7 @@ def test_verdicts_in_full():
 
 
 def test_equal_tokens_are_numbered_and_long_ones_cut():
-    said = verdicts(MaskPainter(tokens=["the", "cat", "the", "x" * 500], nudge=0))[0]
+    said = verdicts(MaskPainter(tokens=["the", "cat", "the", "x" * 500], replaced=0))[0]
     assert "the (3)" in said and "xxxxxxxxxxx…" in said and "x" * 12 not in said
 
 
@@ -193,8 +205,9 @@ def test_a_stroke_leaves_no_gap():
         ("mask", "causal", r"mask needs rows of True \(may attend\) and False; got 'causal'"),
         ("length", 0, "length needs a whole number from 1 to 5; got 0"),
         ("length", 6, "length needs a whole number from 1 to 5; got 6"),
-        ("nudge", -1, "nudge needs a whole number from 0 to 4; got -1"),
-        ("nudge", 5, "nudge needs a whole number from 0 to 4; got 5"),
+        ("replaced", -1, "replaced needs a whole number from 0 to 4; got -1"),
+        ("replaced", 5, "replaced needs a whole number from 0 to 4; got 5"),
+        ("position", 5, "position needs a whole number from 0 to 4; got 5"),
     ],
 )
 def test_absurd_values_are_refused_and_the_state_stays(trait, value, message):
@@ -220,3 +233,58 @@ def test_hostile_token_is_text_in_the_picture():
     soup = picture(MaskPainter(tokens=[HOSTILE, "b", "c"]))
     assert soup.find(["img", "script"]) is None
     assert HOSTILE in soup.get_text()
+
+
+@some
+@given(painter=in_scene("guess"))
+def test_each_position_is_told_what_it_reads_while_it_must_guess(painter):
+    mask, real, n = np.array(painter.mask), painter.length, len(painter.tokens)
+    soup = picture(painter)
+    guessed = [cell.b.get_text() for cell in soup.select("td.fate")]
+    assert guessed == [*painter.tokens[1:real], "<end>", *["–"] * (n - real)]
+    said = [cell.span.get_text() for cell in soup.select("td.fate")]
+    for i, row in enumerate(mask[:real]):
+        in_view = i + 1 < real and row[i + 1]
+        ahead = row[i + 1 :].any()
+        assert (said[i] == "in view") == in_view
+        assert (said[i] == "reads ahead") == (ahead and not in_view)
+        assert (said[i] == "hidden") == (not ahead and row[: i + 1].all())
+    framed = [bool(cell.get("class")) for cell in soup.select("[role=grid] td:has(button)")]
+    answers = np.eye(n, k=1, dtype=bool) & (np.arange(n) < real)
+    assert framed == answers.ravel().tolist()
+    learns, writes = (
+        [(chip.get_text(), chip["class"][1:]) for chip in line.select(".chip")]
+        for line in soup.select(".readings p")
+    )
+    assert [token for token, _ in learns] == painter.tokens
+    assert ["blocked" not in kinds for _, kinds in learns] == mask[painter.position].tolist()
+    if painter.position < real:
+        there = [token for token, _ in writes]
+        assert there == [*painter.tokens[: painter.position + 1], "?"]
+    lines = soup.select(".verdicts li")
+    assert all(len(line.get_text()) <= len(line["data-room"]) for line in lines)
+    assert (lines[1]["class"] == ["bad"]) == np.triu(mask, 1)[:real].any()
+
+
+def test_what_is_said_of_guessing():
+    painter = MaskPainter(tokens="The cat sat down".split(), scene="guess")
+    assert verdicts(painter) == [
+        "Position 2 can read its answer: sat stands in its input. When the model writes, that "
+        "word is not there yet.",
+        "In view: 3 of 4 answers: copying is right every time while it learns, and of no use "
+        "when it writes.",
+    ]
+    painter.mask = attnlib.causal_mask(4)
+    assert verdicts(painter) == [
+        "Position 2 reads what it will read when the model writes: The and cat. It has to guess.",
+        "No position reads ahead: one pass over the sentence gives 4 guesses to learn from.",
+    ]
+    painter.mask = attnlib.causal_mask(4) | np.eye(4, k=2, dtype=bool)
+    assert verdicts(painter)[0].startswith("Position 2 reads ahead: down will not be there")
+    assert verdicts(painter)[1] == "2 of 4 read ahead, though no answer is in view."
+    painter.mask = np.eye(4, dtype=bool)
+    assert verdicts(painter)[0] == (
+        "Position 2 reads less than it could: The will be there when the model writes."
+    )
+    painter.length, painter.position = 3, 3
+    assert verdicts(painter)[0] == "Position 4 is filler: it has nothing to guess."
