@@ -23,7 +23,6 @@ pytest.register_assert_rewrite("tests.site.harness")  # its asserts say what the
 # Whoever rewrites one takes it out.
 FIRST_EDITION = (
     "03-chai-piyo-by-hand",
-    "05-masks",
     "06-many-heads",
     "07-where-am-i",
     "08-the-encoder-layer",

@@ -335,7 +335,7 @@ function readings({ tokens, mask, length, position }, guess) {
     return chip(token, (mask[position][j] ? "open" : "blocked") + answer);
   });
   const writes = [...tokens.slice(0, position + 1).map((token) => chip(token, "open")), chip("?", "blank")];
-  const line = (name, chips) => html`<p><span class="cell">${name}</span>${chips}</p>`;
+  const line = (name, chips) => html`<p><span class="what">${name}</span>${chips}</p>`;
   return html`<div class="readings" style="--n: ${tokens.length}">${line("It learns from", learns)}${line(
     "It writes from", guess === null ? [] : writes,
   )}</div>`;

@@ -65,7 +65,7 @@ def test_by_keyboard_alone_causal_padding_and_a_leaking_mask(open_painter):
     press(page, "Control+Home", "ArrowRight", "ArrowRight", "Space")  # The may look at sat
     assert agrees(page).mask[0] == [True, False, True, False, False]
     assert verdict(page, 1) == (
-        "Leaks the future: nudging sat moves the output of The, which comes before it."
+        "Leaks the future: another word for sat moves the output of The, which comes before it."
     )
     press(page, "Enter")
     assert agrees(page).mask[0] == [True, False, False, False, False]
@@ -100,14 +100,40 @@ def test_a_preset_keeps_its_name_until_the_mask_is_painted_by_hand(open_painter)
     assert start.input_value() == "painted"
 
 
-def test_verdicts_and_outputs_follow_the_nudge_as_well_as_the_mask(open_painter):
+def test_each_position_guesses_without_a_mask_and_with_one(open_painter):
+    page = open_painter(tokens="The cat sat down".split(), scene="guess")
+
+    def open_chips():
+        return page.locator(".readings p").first.locator(".open").all_text_contents()
+
+    tab_to(page, "[name=position]")
+    press(page, "ArrowRight")
+    assert agrees(page).position == 2
+    assert open_chips() == ["The", "cat", "sat", "down"]
+    assert verdict(page, 0).startswith("Position 3 can read its answer: down")
+    press(page, "Shift+Tab", "Space")  # the causal mask stands just before
+    np.testing.assert_array_equal(agrees(page).mask, attnlib.causal_mask(4))
+    assert open_chips() == ["The", "cat", "sat"]
+    assert verdict(page, 1).startswith("No position reads ahead")
+    cell(page, 0, 1).click()
+    assert agrees(page).position == 0  # the row that is painted is looked at
+    assert verdict(page, 1).startswith("In view: 1 of 4 answers")
+    assert page.locator("[data-part=start][aria-pressed=true]").count() == 0
+    page.locator("[name=reset]").click()
+    agrees(page)
+    assert open_chips() == ["The", "cat", "sat", "down"]
+
+
+def test_verdicts_and_outputs_follow_the_word_as_well_as_the_mask(open_painter):
     page = open_painter(mask=attnlib.causal_mask(5), replaced=1)
     cell(page, 0, 4).click()
     agrees(page)
-    assert verdict(page, 1).startswith("Leaks the future, though not from cat: nudging <pad>")
+    assert verdict(page, 1).startswith(
+        "Leaks the future, though not from cat: another word for <pad>"
+    )
     page.locator("[name=replaced]").select_option("4")
     agrees(page)
-    assert verdict(page, 1).startswith("Leaks the future: nudging <pad>")
+    assert verdict(page, 1).startswith("Leaks the future: another word for <pad>")
     assert page.locator("td.fate").first.inner_text() == "leaks"
 
 
@@ -152,8 +178,8 @@ def test_nothing_jumps_and_every_cell_has_room_for_a_finger(open_painter, width)
     places = []
     for name in ("none", "causal", "padding", "window"):
         page.get_by_label("Start from").select_option(name)
-        for nudge, length in (("0", "8"), ("7", "3")):
-            page.locator("[name=replaced]").select_option(nudge)
+        for replaced, length in (("0", "8"), ("7", "3")):
+            page.locator("[name=replaced]").select_option(replaced)
             page.get_by_label("Real tokens").fill(length)
             agrees(page)
             places.append(page.locator("#after").bounding_box()["y"])

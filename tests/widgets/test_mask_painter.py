@@ -96,9 +96,7 @@ def test_verdicts_in_full():
     painter.mask = attnlib.causal_mask(5)
     said = verdicts(painter)
     assert said[0].endswith("It also moves the outputs of down and <pad>.")
-    assert said[1] == (
-        "Does not leak the future: no token, replaced, moves an output before it."
-    )
+    assert said[1] == "Does not leak the future: no token, replaced, moves an output before it."
     assert said[3] == "Keeps padding out: no real token attends to the filler <pad>."
     mask = attnlib.causal_mask(5)
     mask[1] = False
