@@ -1,7 +1,9 @@
-"""What pages say of the chapters is made from the chapters: `:::{chapters} table`.
+"""What pages say of the chapters is made from the chapters: `:::{chapters} cards`.
 
-`table` is the start page's list with the minutes, `progress` its widget, `plan` the teaching page's
-term, `exercises` all exercises by chapter. `course.py` reads the notebooks and writes the text.
+`begin` is the start page's way in, `cards` are its parts with their chapters and `progress` is its
+widget, `plan` the teaching page's term, `exercises` all exercises by chapter. Within a line,
+{hours}`reading` and {hours}`practice` are how many hours all chapters take. `course.py` reads the
+notebooks and writes the text.
 
 The contents at the side of each page are Sphinx's, which forgets them there when a title changes.
 """
@@ -9,11 +11,13 @@ The contents at the side of each page are Sphinx's, which forgets them there whe
 from pathlib import Path
 
 import course
+from docutils import nodes
 from sphinx.errors import ExtensionError
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 MADE = {
-    "table": course.table,
+    "begin": course.begin,
+    "cards": course.cards,
     "progress": course.progress,
     "plan": course.term_plan,
     "exercises": course.exercises,
@@ -28,15 +32,28 @@ class Chapters(SphinxDirective):
     def run(self):
         """Parse what is made as if it stood on the page, which depends on all chapters from now."""
         try:
-            read = course.read(Path(self.env.srcdir))
-            made = MADE[self.arguments[0]](read)
+            made = MADE[self.arguments[0]](chapters_for(self.env))
         except KeyError:
             raise self.error(f"needed one of {', '.join(MADE)}; got {self.arguments[0]}") from None
         except course.ChapterError as error:
             raise ExtensionError(str(error)) from None
-        for file in ["_toc.yml", *(chapter.file for chapter in read)]:
-            self.env.note_dependency(str(Path(self.env.srcdir, file)))
-        return self.parse_text_to_nodes(made)
+        return self.parse_text_to_nodes(made, allow_section_headings=True)
+
+
+class Hours(SphinxRole):
+    """How many hours all reading or all practice takes."""
+
+    def run(self):
+        """Write the number."""
+        return [nodes.Text(str(course.total(chapters_for(self.env), self.text)))], []
+
+
+def chapters_for(env):
+    """The chapters, on which the page that is read depends from now on."""
+    read = course.read(Path(env.srcdir))
+    for file in ["_toc.yml", *(chapter.file for chapter in read)]:
+        env.note_dependency(str(Path(env.srcdir, file)))
+    return read
 
 
 def titles(env):
@@ -57,6 +74,7 @@ def name_anew(app, env):
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("chapters", Chapters)
+    app.add_role("hours", Hours())
     app.connect("builder-inited", keep_titles)
     app.connect("env-get-updated", name_anew)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -33,6 +33,19 @@ ROOT = Path(__file__).resolve().parents[1]
 WORD, FIGURE, FORMULA, LINE, WIDGET = 0.4, 40, 30, 6, 180
 PREDICTION, QUESTION, EXERCISE = 300, 60, 600
 
+# What a reader can do after each part of `_toc.yml`. The picture of a part is in `_ext/parts`, in a
+# file with its name: the-idea.svg.
+PROMISES = {
+    "I. The idea": "Say what attention does, compute it for a short sentence on paper, "
+    "and write it in a few lines of NumPy.",
+    "II. The layer": "Build a whole layer of a Transformer, let one half read and the other write, "
+    "and say what each part is for.",
+    "III. Cost and learning": "Count what attention costs, and take a gradient back through it "
+    "by hand.",
+    "IV. In the world": "Know where libraries disagree, and run a published model in your own "
+    "code.",
+}
+
 # What a tag closes of a cell, here and in Jupyter. What is closed takes no time.
 CLOSES = {"hide-input": {"source"}, "hide-output": {"outputs"}}
 CLOSES |= {tag: {"source", "outputs"} for tag in ("hide-cell", "answer")}
@@ -243,24 +256,63 @@ def read(root=ROOT):
 # --- what is made of the chapters when the book is built, as MyST ---------------------------------
 
 
-def by_parts(chapters, write):
-    """What `write` makes of the chapters of each part, under its name if there are several."""
-    parts = dict.fromkeys(chapter.part for chapter in chapters)
-    blocks = []
-    for part in parts:
-        blocks += [f"**{part}**"] if len(parts) > 1 else []
-        blocks.append(write([chapter for chapter in chapters if chapter.part == part]))
-    return "\n\n".join(blocks) + "\n"
+def parts_of(chapters):
+    """The chapters by parts: {name: chapters}."""
+    names = dict.fromkeys(chapter.part for chapter in chapters)
+    return {name: [c for c in chapters if c.part == name] for name in names}
 
 
-def table(chapters):
-    """The start page's table."""
+def hours(minutes):
+    """A time as a person says it: 2 h 35 min."""
+    spoken = (f"{minutes // 60} h" * (minutes >= 60), f"{minutes % 60} min" * (minutes % 60 > 0))
+    return " ".join(filter(None, spoken))
 
-    def rows(chapters):
-        lines = [f"| []({c.file}) | {c.minutes} min | {c.practice} min |" for c in chapters]
-        return "\n".join(["| chapter | reading | practice |", "|---|---|---|", *lines])
 
-    return by_parts(chapters, rows)
+def total(chapters, kind):
+    """How many whole hours all `reading` or all `practice` takes."""
+    minutes = {"reading": "minutes", "practice": "practice"}[kind]
+    return max(1, round(sum(getattr(chapter, minutes) for chapter in chapters) / 60))
+
+
+def begin(chapters):
+    """The start page's way in. `book.js` makes it lead on to where the reader was."""
+    first = chapters[0]
+    return f":::{{container}} begin\n[**Begin** *{first.heading}*]({first.file})\n:::\n"
+
+
+def cards(chapters):
+    """The start page's parts: what each promises, what it takes, how far the reader is."""
+    return "\n".join(card(part, listed) for part, listed in parts_of(chapters).items())
+
+
+def card(part, chapters):
+    """One of them, a section with its chapters."""
+    if part not in PROMISES:
+        raise ChapterError(f"_ext/course.py: PROMISES needs the part {part!r} of _toc.yml")
+    picture = picture_of(part).read_text(encoding="utf-8")
+    reading, practice = (hours(sum(minutes)) for minutes in zip(*map(times, chapters), strict=True))
+    lines = [f"- []({c.file}) [{c.minutes} + {c.practice} min]{{.minutes}}" for c in chapters]
+    blocks = [
+        f"## {part}\n\n::::{{container}} part",
+        f"```{{raw}} html\n{picture}```",
+        PROMISES[part],
+        f"[{reading} reading + {practice} practice]{{.minutes}}",
+        progress(chapters, form="bar"),
+        "\n".join(lines),
+        "::::\n",
+    ]
+    return "\n\n".join(blocks)
+
+
+def picture_of(part):
+    """Where the picture of a part is."""
+    name = re.sub(r"^[IVX]+\. ", "", part).lower().replace(" ", "-")
+    return ROOT / "_ext" / "parts" / f"{name}.svg"
+
+
+def times(chapter):
+    """The minutes of its reading, and of its practice."""
+    return chapter.minutes, chapter.practice
 
 
 def term_plan(chapters):
@@ -285,10 +337,10 @@ def exercises(chapters):
     return "\n\n".join(blocks) + "\n"
 
 
-def progress(chapters):
-    """The widget that counts what a reader has answered right, chapter by chapter."""
-    counted = {chapter.heading: chapter.questions for chapter in chapters}
-    return f":::{{widget}} Progress\n{json.dumps({'chapters': counted})}\n:::\n"
+def progress(chapters, form="keep"):
+    """The widget that counts what a reader has answered right, here to save or erase it."""
+    counted = {c.heading: c.questions for c in chapters if c.questions}
+    return f":::{{widget}} Progress\n{json.dumps({'chapters': counted, 'form': form})}\n:::\n"
 
 
 # --- what is stored, made again -------------------------------------------------------------------
@@ -296,13 +348,13 @@ def progress(chapters):
 
 def readme(text, chapters):
     """README with the list of the chapters between its two marks."""
-
-    def rows(chapters):
-        return "\n".join(f"{c.number}. [{c.title}]({c.file})" for c in chapters)
-
+    blocks = []
+    for part, listed in parts_of(chapters).items():
+        rows = "\n".join(f"{c.number}. [{c.title}]({c.file})" for c in listed)
+        blocks.append(f"**{part}**\n\n{rows}")
     if not LIST.search(text):
         raise ChapterError("README.md needs <!-- chapters --> and <!-- end of chapters -->")
-    return LIST.sub(lambda _: f"\n{by_parts(chapters, rows)}\n", text)
+    return LIST.sub(lambda _: "\n" + "\n\n".join(blocks) + "\n\n", text)
 
 
 def complete(chapter, following):

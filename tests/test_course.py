@@ -1,6 +1,7 @@
 """_ext/course.py and _ext/contents.py: adding a chapter touches its notebook and `_toc.yml`."""
 
 import json
+import re
 from pathlib import Path
 
 import course
@@ -20,12 +21,13 @@ TOC = """\
 format: jb-book
 root: index
 parts:
-  - caption: The idea
+  - caption: I. The idea
     chapters:
       - file: chapters/01-rows
   - caption: To look up
     chapters:
       - file: solutions
+      - file: teaching
 """
 README = "# A book\n\n<!-- chapters -->\n<!-- end of chapters -->\n\nThe end.\n"
 
@@ -59,8 +61,10 @@ def book(tmp_path):
     for name, text in {
         "_toc.yml": TOC,
         "README.md": README,
-        "index.md": "# A book\n\n:::{chapters} table\n:::\n\n:::{chapters} progress\n:::\n\n"
-        ":::{chapters} plan\n:::\n",
+        "index.md": "# A book\n\nHours: {hours}`reading` and {hours}`practice`.\n\n"
+        ":::{chapters} begin\n:::\n\n:::{chapters} cards\n:::\n\n"
+        "## The rest\n\n:::{chapters} progress\n:::\n",
+        "teaching.md": "# Teaching\n\n:::{chapters} plan\n:::\n",
         "solutions.md": "# Solutions\n\n:::{chapters} exercises\n:::\n",
     }.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -94,7 +98,7 @@ def build(book):
     settings = {
         "extensions": extensions,
         "nb_execution_mode": "off",
-        "myst_enable_extensions": ["colon_fence"],
+        "myst_enable_extensions": ["attrs_inline", "colon_fence"],
         "myst_heading_anchors": 3,
         "exclude_patterns": ["README.md", "_build"],
         "html_theme": "basic",
@@ -132,12 +136,27 @@ def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
     assert 'rel="next" title="2. Columns"' in after["01-rows"]  # the contents
 
     page = BeautifulSoup(after["index"], "html.parser")
-    table, plan = ([row.get_text(" ", strip=True) for row in t("tr")] for t in page("table"))
-    assert table[1:] == ["1. Rows 5 min 15 min", "2. Columns 5 min 25 min"]
+    assert page.p.get_text() == "Hours: 1 and 1."
+    way_in = page.select_one(".begin a")
+    assert way_in.get_text(" ", strip=True) == "Begin 1. Rows"
+    assert way_in["href"] == "chapters/01-rows.html"
+    (card,) = (box.find_parent("section") for box in page.select(".part"))
+    assert card.h2.get_text().startswith("I. The idea") and card.find_parent("section").h1
+    assert card.svg and course.PROMISES["I. The idea"] in card.get_text()
+    times = [time.get_text() for time in card.select(".minutes")]
+    assert times == ["10 min reading + 40 min practice", "5 + 15 min", "5 + 25 min"]
+    listed = {link.get_text(): link["href"] for link in card.select("li a")}
+    assert listed == {
+        "1. Rows": "chapters/01-rows.html",
+        "2. Columns": "chapters/02-columns.html",
+    }
+    teaching = BeautifulSoup(after["teaching"], "html.parser")
+    plan = [row.get_text(" ", strip=True) for row in teaching("tr")]
     assert plan[1:] == ["1 1 Sum a row Rows sum to 1. 5 + 15", "2 2 Sum it Rows sum to 1. 5 + 25"]
-    progress = json.loads(page.select_one("[data-widget=Progress]")["data-state"])
+    progress = [json.loads(slot["data-state"]) for slot in page.select("[data-widget=Progress]")]
     counted = {"1. Rows": {"row-guess": 1}, "2. Columns": {"column-guess": 1}}
-    assert progress["chapters"] == counted
+    assert progress == [{"chapters": counted, "form": form} for form in ("bar", "keep")]
+    assert page.find(id="the-rest").h2 and not page.select(".part #the-rest")
     links = BeautifulSoup(after["solutions"], "html.parser").select("#solutions li a")
     assert [link.get_text() for link in links] == ["Sum a row", "Sum it", "Turn it"]
     for link in links:
@@ -158,16 +177,50 @@ def test_the_contents_name_every_chapter_in_the_order_of_the_files():
     ]
 
 
-def test_parts_have_their_names_where_there_are_several(book):
-    add_chapter(book)
+def add_part(book, name):
+    """Begin a part before the second chapter."""
     toc = (book / "_toc.yml").read_text("utf-8")
-    new_part = '  - caption: "The layer"\n    chapters:\n      - file: chapters/02'
+    new_part = f'  - caption: "{name}"\n    chapters:\n      - file: chapters/02'
     (book / "_toc.yml").write_text(toc.replace("      - file: chapters/02", new_part), "utf-8")
+
+
+def test_a_part_has_its_name_in_the_readme_and_its_card_on_the_start_page(book):
+    add_chapter(book)
+    add_part(book, "II. The layer")
     refresh(book)
     readme = (book / "README.md").read_text("utf-8")
-    assert "**The idea**\n\n1. [Rows](chapters/01-rows.ipynb)\n\n**The layer**\n\n2. [Col" in readme
-    assert course.table(course.read(book)).count("| chapter |") == 2
+    first = "**I. The idea**\n\n1. [Rows](chapters/01-rows.ipynb)\n\n"
+    assert first + "**II. The layer**\n\n2. [Columns](" in readme
     assert readme.endswith("<!-- end of chapters -->\n\nThe end.\n")
+    cards = course.cards(course.read(book))
+    assert re.findall(r"^## .+|^- \[\]\(\S+\)", cards, re.MULTILINE) == [
+        "## I. The idea",
+        "- [](chapters/01-rows.ipynb)",
+        "## II. The layer",
+        "- [](chapters/02-columns.ipynb)",
+    ]
+
+
+def test_a_part_without_a_promise_is_named(book):
+    add_chapter(book)
+    add_part(book, "The sky")
+    message = "_ext/course.py: PROMISES needs the part 'The sky' of _toc.yml"
+    with raises(course.ChapterError, message):
+        course.cards(course.read(book))
+
+
+def test_each_part_has_a_promise_and_a_picture_and_nothing_else_has():
+    parts = list(course.parts_of(course.read()))
+    assert parts == list(course.PROMISES)
+    pictures = sorted(path.stem for path in (ROOT / "_ext" / "parts").iterdir())
+    assert pictures == sorted(course.picture_of(part).stem for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(5, "5 min"), (60, "1 h"), (65, "1 h 5 min"), (150, "2 h 30 min")]
+)
+def test_times_are_said_in_hours_and_minutes(minutes, said):
+    assert course.hours(minutes) == said
 
 
 def test_what_is_stored_is_stable_and_a_chapter_that_goes_is_forgotten(book):
@@ -310,5 +363,7 @@ def test_a_readme_without_its_marks_is_named(book):
 
 def test_a_directive_that_asks_for_something_else_is_named(book):
     (book / "index.md").write_text("# A book\n\n:::{chapters} all\n:::\n", encoding="utf-8")
-    with pytest.raises(Exception, match="needed one of table, progress, plan, exercises; got all"):
+    with pytest.raises(
+        Exception, match="needed one of begin, cards, progress, plan, exercises; got"
+    ):
         build(book)

@@ -125,3 +125,34 @@ function putBack() {
 
 addEventListener("beforeprint", gather);
 addEventListener("afterprint", putBack);
+
+/* A chapter is where the reader is. The start page leads on to it; only this browser knows. What
+   was kept counts only if the start page has a link to it. */
+const PLACE = "attention-by-hand-place";
+const begin = document.querySelector(".begin a");
+
+function leadOn({ href, title }) {
+  let place = null;
+  try {
+    place = localStorage.getItem(PLACE);
+  } catch {} // a browser that keeps nothing begins anew
+  const last = [...document.querySelectorAll("article section a")]
+    .find(link => link !== begin && place && link.href.endsWith(`/${place}`));
+  begin.href = last?.href ?? href;
+  begin.querySelector("strong").textContent = last ? "Continue" : "Begin";
+  begin.querySelector("em").textContent = last?.textContent ?? title;
+}
+
+if (begin) {
+  const first = { href: begin.href, title: begin.querySelector("em").textContent };
+  // Also when it is erased, here or elsewhere, and when the page comes back as it was left.
+  for (const event of ["storage", "attention-by-hand:progress", "pageshow"]) {
+    addEventListener(event, () => leadOn(first));
+  }
+  leadOn(first);
+} else {
+  const chapter = location.pathname.match(/[/](chapters[/][^/]+[.]html)$/)?.[1];
+  try {
+    if (chapter) localStorage.setItem(PLACE, chapter);
+  } catch {}
+}

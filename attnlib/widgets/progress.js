@@ -3,7 +3,7 @@
  */
 import { copy, element, erase, followProgress, html, progress } from "./core.js";
 
-export const defaults = { chapters: {} };
+export const defaults = { chapters: {}, form: "list" };
 export const own = { sure: false };
 export const label = () => "Your progress";
 
@@ -15,19 +15,35 @@ function exported() {
   return JSON.stringify({ course: "Attention by Hand", right: progress() ?? [] }, null, 2);
 }
 
-function row([title, questions], done) {
-  const ids = Object.entries(questions).flatMap(([key, n]) => Array.from({ length: n }, (_, i) => `${key}/${i + 1}`));
-  const n = ids.filter((id) => done.has(id)).length;
-  const filled = element("span", { class: "filled", style: `width: ${(100 * n) / ids.length}%` });
-  return html`<li><span>${title}</span><span class="bar" aria-hidden="true">${filled}</span>
-<span class="number">${n} of ${ids.length}</span></li>`;
+/** Of each chapter how many questions there are, and how many were answered right. */
+function counted(chapters) {
+  const done = new Set(progress());
+  return Object.entries(chapters).map(([title, questions]) => {
+    const ids = Object.entries(questions).flatMap(([key, n]) => Array.from({ length: n }, (_, i) => `${key}/${i + 1}`));
+    return { title, all: ids.length, right: ids.filter((id) => done.has(id)).length };
+  });
 }
 
+const sum = (counts, kind) => counts.reduce((total, count) => total + count[kind], 0);
+
+function bar({ all, right }) {
+  const filled = element("span", { class: "filled", style: `width: ${(100 * right) / all}%` });
+  return html`<span class="bar" aria-hidden="true">${filled}</span>`;
+}
+
+const row = (count) => html`<li><span>${count.title}</span>${bar(count)}
+<span class="number">${count.right} of ${count.all}</span></li>`;
+
 export function picture(s) {
-  const done = new Set(progress());
+  const counts = counted(s.chapters);
+  const [right, all] = [sum(counts, "right"), sum(counts, "all")];
+  if (s.form === "bar") return [html`<p class="whole">${counts.map(bar)}<span class="number">${right} of ${all} right</span></p>`];
+  const kept = "What you answer and where you are is kept in this browser alone. Nothing is sent.";
   return [
-    html`<p class="note">What you answered right is kept in this browser alone. Nothing is sent.</p>`,
-    html`<ul>${Object.entries(s.chapters).map((chapter) => row(chapter, done))}</ul>`,
+    s.form === "keep"
+      ? html`<p class="note sum"><span class="number">${right} of ${all}</span> questions answered right. ${kept}</p>`
+      : html`<p class="note">${kept}</p>`,
+    s.form === "list" && html`<ul>${counts.map(row)}</ul>`,
     html`<div class="reserved">
 <p class="buttons${s.sure && " ghost"}"><button type="button" name="save">Save as file</button>
 <button type="button" name="copy">Copy as text</button>
@@ -35,7 +51,7 @@ export function picture(s) {
 <p class="buttons${!s.sure && " ghost"}" data-part="sure"><span>Erase it for good?</span>
 <button type="button" name="yes">Erase it</button>
 <button type="button" name="no">Keep it</button></p></div>`,
-  ];
+  ].filter(Boolean);
 }
 
 export function live(view) {

@@ -15,14 +15,20 @@ class Progress(CourseWidget):
     chapters : dict of str to dict of str to int
         For each chapter's title the keys of its `Predict` and `Quiz` widgets, and how many
         questions each holds: `{"3. Chai piyo": {"chai-weight": 1, "chai-quiz": 3}}`.
+    form : {"list", "bar", "keep"}
+        A line for each chapter with the buttons, one bar with a piece for each chapter, or the sum
+        with the buttons.
 
     Raises
     ------
     ValueError
         For no chapters, a key of the wrong form or used twice, or a number below 1.
+    traitlets.TraitError
+        For a form that does not exist.
     """
 
     chapters = traitlets.Dict().tag(sync=True)
+    form = traitlets.Enum(["list", "bar", "keep"], "list").tag(sync=True)
 
     def __init__(self, chapters, **traits):
         keys = [check_key(key) for questions in chapters.values() for key in questions]

@@ -22,7 +22,9 @@ STOPS = """slot => new Set([...slot.querySelectorAll("a[href], button, input, se
 FOCUS = """() => {
   const at = document.activeElement, slot = at.closest(".widget-slot");
   const style = getComputedStyle(at), label = getComputedStyle(at.parentElement);
-  const rings = [style, label].some(one => one.outlineStyle !== "none" || one.boxShadow !== "none");
+  const handle = getComputedStyle(at.querySelector(".hold") ?? at); // in a drawing
+  const rings = handle.stroke !== "none"
+    || [style, label].some(one => one.outlineStyle !== "none" || one.boxShadow !== "none");
   at.stop ??= self.stops = (self.stops ?? 0) + 1;
   return [[...document.querySelectorAll(".widget-slot")].indexOf(slot), rings, at.stop];
 }"""

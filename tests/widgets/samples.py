@@ -180,8 +180,11 @@ SAMPLES = {
     ),
     Predict: predictions(),
     Progress: st.builds(
-        lambda titles: Progress({title: {f"key-{i}": i + 1} for i, title in enumerate(titles)}),
+        lambda titles, form: Progress(
+            {title: {f"key-{i}": i + 1} for i, title in enumerate(titles)}, form=form
+        ),
         st.lists(sentences, min_size=1, max_size=5, unique=True),
+        st.sampled_from(["list", "bar", "keep"]),
     ),
     Quiz: quizzes(),
     CostCalculator: costs(),

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import traitlets
 
 from attnlib.widgets import Predict, Progress, Quiz
 from tests.widgets.pictures import drawn, js, picture
@@ -246,6 +247,23 @@ def test_options_keep_their_order():
 def test_progress_refuses(chapters, message):
     with pytest.raises(ValueError, match=message):
         Progress(chapters)
+
+
+@pytest.mark.parametrize(
+    ("form", "said", "bars", "can_be_erased"),
+    [("list", "1. One 0 of 3 2. Two 0 of 1", 2, True), ("bar", "0 of 4 right", 2, False),
+     ("keep", "0 of 4 questions answered right.", 0, True)],
+)  # fmt: skip
+def test_progress_has_three_forms(form, said, bars, can_be_erased):
+    soup = picture(Progress({"1. One": {"a": 1, "b": 2}, "2. Two": {"c": 1}}, form=form))
+    assert said in soup.get_text(" ", strip=True)
+    assert len(soup.select(".bar")) == bars
+    assert bool(soup.select("[name=erase]")) == can_be_erased
+
+
+def test_progress_has_no_other_form():
+    with pytest.raises(traitlets.TraitError, match="form"):
+        Progress({"1. One": {"a": 1}}, form="pie")
 
 
 def test_hostile_text_is_text_in_the_picture():
