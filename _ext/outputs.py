@@ -1,4 +1,4 @@
-"""What the outputs of a notebook may not show."""
+"""What the outputs of a notebook may not show, and which of them may wrap."""
 
 from docutils import nodes
 from sphinx.util import logging
@@ -28,7 +28,15 @@ def warn_of_errors(app, doctree):
             logger.warning("an output shows an error: %s", last, location=block, type="outputs")
 
 
+def mark_sentences(app, doctree):
+    """Name the outputs of a single line: `book.css` lets them wrap, a table keeps its columns."""
+    for block in doctree.findall(nodes.literal_block):
+        if "output" in block["classes"] and "\n" not in block.astext().strip("\n"):
+            block["classes"].append("one-line")
+
+
 def setup(app):
     """Register with Sphinx."""
     app.connect("doctree-read", warn_of_errors)
+    app.connect("doctree-read", mark_sentences)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

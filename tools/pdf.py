@@ -58,13 +58,20 @@ PLACE = "The answer stands at the end of the chapter."
 
 def gather_answers(article, new_tag):
     """Put what answers a question at the end, as `book.js` does where a reader prints a page."""
-    answers = article.select("details.answer")
+    answers = article.select("details.answer, .abh .told details")
     if not answers:
         return
     ending = new_tag("section", attrs={"class": "answers"})
     ending.append(new_tag("h2", string="Answers"))
     for answer in answers:
-        answer.replace_with(new_tag("p", string=PLACE, attrs={"class": "answer-place"}))
+        if asked := answer.find_parent(class_="told"):
+            asked = asked.find_parent(["form", "fieldset"]).select_one("legend, .question")
+            text = "".join(asked.find_all(string=True, recursive=False)).strip()
+            answer.summary.insert_after(new_tag("p", string=text, attrs={"class": "answer-of"}))
+            answer["class"] = "answer of-widget"
+            answer.extract()
+        else:
+            answer.replace_with(new_tag("p", string=PLACE, attrs={"class": "answer-place"}))
         answer["open"] = "open"
         ending.append(answer)
     article.append(ending)

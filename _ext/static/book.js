@@ -93,33 +93,49 @@ addEventListener("predicted", event => {
   for (const answer of answers) if (answer.dataset.after === event.detail) answer.open = true;
 });
 
-/* On paper nothing opens: there all answers stand at the end, and each says to what (folding.py). */
+/* On paper nothing opens: there all answers stand at the end, and each says to what (folding.py).
+   A widget keeps its own for readers without JavaScript; it gives a copy. */
 const ending = document.createElement("section");
 ending.className = "answers";
-ending.innerHTML = "<h2>Answers</h2>";
-let gathered = [];
+let moved = [];
+
+function move(answer) {
+  const place = document.createElement("p");
+  place.className = "answer-place";
+  place.textContent = "The answer stands at the end of the chapter.";
+  answer.replaceWith(place);
+  moved.push({ answer, place, open: answer.open });
+  return answer;
+}
+
+function copied(answer) {
+  const question = answer.closest("form, .abh").querySelector("legend, .question").cloneNode(true);
+  question.querySelector(".done").remove();
+  const [copy, of] = [answer.cloneNode(true), document.createElement("p")];
+  of.className = "answer-of";
+  of.textContent = question.textContent;
+  copy.className = "answer of-widget";
+  copy.firstElementChild.after(of);
+  return copy;
+}
 
 function gather() {
-  if (gathered.length) return;
-  gathered = answers.map(answer => {
-    const place = document.createElement("p");
-    place.className = "answer-place";
-    place.textContent = "The answer stands at the end of the chapter.";
-    answer.replaceWith(place);
-    const { open } = answer;
-    answer.open = true;
-    ending.append(answer);
-    return { answer, place, open };
-  });
-  if (gathered.length) document.querySelector("article").append(ending);
+  const all = document.querySelectorAll("article :is(details.answer, .abh .told details)");
+  if (!all.length || ending.isConnected) return;
+  ending.innerHTML = "<h2>Answers</h2>";
+  for (const answer of all) {
+    ending.append(answer.matches(".answer") ? move(answer) : copied(answer));
+    ending.lastElementChild.open = true;
+  }
+  document.querySelector("article").append(ending);
 }
 
 function putBack() {
-  for (const { answer, place, open } of gathered) {
+  for (const { answer, place, open } of moved) {
     place.replaceWith(answer);
     answer.open = open;
   }
-  gathered = [];
+  moved = [];
   ending.remove();
 }
 

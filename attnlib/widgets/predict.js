@@ -1,14 +1,15 @@
 /**
  * Predict: numbers typed before they are shown, and the mistake that a wrong one gives away.
  */
-import { element, followProgress, html, progress, record, reserved } from "./core.js";
+import { element, followProgress, html, progress, record, told } from "./core.js";
 
 export const defaults = {
   question: "", answer: [], labels: [], tolerance: [], mistakes: {}, unit: "", explanation: "", key: "",
   typed: [], revealed: false,
 };
-// What stands in the fields; whether it was checked without being numbers; whether progress can be kept.
-export const own = { text: [], unread: false, kept: true };
+// What stands in the fields; whether anything was checked, and whether that were no numbers; whether
+// progress can be kept.
+export const own = { text: [], checked: false, unread: false, kept: true };
 export const label = (s) => `Predict: ${s.question}`;
 
 const NUMBER = /^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?$/i;
@@ -44,31 +45,18 @@ export function diagnose(typed, { answer, mistakes, tolerance }) {
   return { wrong, mistake: found.length === 1 ? found[0] : null };
 }
 
-/** The verdict's text for each case, so that room is kept for the longest. */
-function verdicts({ labels, mistakes }) {
-  const one = labels.length === 1;
-  return {
-    right: "✓ Right.",
-    unkept: "✓ Right. Progress cannot be kept in this browser.",
-    unread: `${one ? "Type a number" : "Each field needs a number"}, such as 0.5, -2 or 1/3.`,
-    hint: `Not yet: ${labels.map((name) => (one ? "too small" : `${name} is too small`)).join("; ")}.`,
-    ...Object.fromEntries(Object.keys(mistakes).map((clause) => [`mistake: ${clause}`, named(clause)])),
-  };
-}
-
-const named = (clause) => `Not yet: ${clause.replace(/\.$/, "")}.`;
-
 function verdict(s, { wrong, mistake }) {
-  const { unread, unkept, right } = verdicts(s);
-  if (s.unread) return unread;
+  const one = s.labels.length === 1;
+  if (s.unread) return `${one ? "Type a number" : "Each field needs a number"}, such as 0.5, -2 or 1/3.`;
   if (!s.typed.length) return "";
-  if (!wrong.length) return s.kept ? right : unkept;
-  if (mistake !== null) return named(mistake);
-  const hints = wrong.map((i) => {
-    const hint = s.typed[i] > s.answer[i] ? "too large" : "too small";
-    return s.labels.length > 1 ? `${s.labels[i]} is ${hint}` : hint;
-  });
-  return `Not yet: ${hints.join("; ")}.`;
+  if (!wrong.length) return `✓ Right.${s.kept ? "" : " Progress cannot be kept in this browser."}`;
+  if (mistake !== null) return `Not yet: ${mistake.replace(/\.$/, "")}.`;
+  const hint = (i) => (s.typed[i] > s.answer[i] ? "too large" : "too small");
+  if (one) return `Not yet: ${hint(0)}.`;
+  if (wrong.length < 3) return `Not yet: ${wrong.map((i) => `${s.labels[i]} is ${hint(i)}`).join("; ")}.`;
+  const sides = ["too small", "too large"].map((side) => [side, wrong.filter((i) => hint(i) === side)]);
+  const lists = sides.filter(([, off]) => off.length).map(([side, off]) => `${side}: ${off.map((i) => s.labels[i]).join(", ")}`);
+  return `Not yet, ${wrong.length} of ${s.labels.length} are off; ${lists.join("; ")}.`;
 }
 
 /** The field for one number. No inputmode: the decimal keys of a phone may lack a minus and a slash. */
@@ -91,14 +79,14 @@ export function picture(s) {
   const answer = html`<b>${numbers.join(", ")}.</b> ${s.explanation}`;
   return [
     html`<p class="question">${s.question} <span class="done${done && " shown"}" data-part="done">✓ done</span></p>`,
-    html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off">${s.labels.map((_, i) =>
-      field(s, i, judged.wrong),
-    )}
+    html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off"><div class="fields">${s.labels.map(
+      (_, i) => field(s, i, judged.wrong),
+    )}</div>
 <p class="buttons"><button type="submit" name="check">Check</button>
 <button type="button" name="reveal">Reveal</button>
-<button type="button" name="reset">Reset</button></p></form>`,
-    reserved("verdict", Object.values(verdicts(s)), verdict(s, judged)),
-    reserved("answer", [answer], s.revealed && answer, { Answer: answer }),
+<button type="button" name="reset">Reset</button></p>
+<p role="status" data-part="verdict" class="${s.checked ? "kept" : ""}">${verdict(s, judged)}</p></form>`,
+    told("answer", s.revealed && answer, { Answer: answer }),
   ];
 }
 
@@ -115,12 +103,12 @@ export function live(view) {
     event.preventDefault();
     const text = texts();
     const numbers = text.map(parse);
-    if (numbers.includes(null)) return view.set({ text, typed: [], unread: true });
+    if (numbers.includes(null)) return view.set({ text, typed: [], checked: true, unread: true });
     const s = view.state();
     const right = !diagnose(numbers, s).wrong.length;
     // An answer that was looked up is no progress.
     const kept = right && !s.revealed ? record(`${s.key}/1`) : s.kept;
-    view.set({ text, typed: numbers, unread: false, kept, revealed: s.revealed || right });
+    view.set({ text, typed: numbers, checked: true, unread: false, kept, revealed: s.revealed || right });
     if (right) tell();
   });
   view.on("reveal", "click", () => {

@@ -1,7 +1,7 @@
 /**
  * Quiz: choose, check, and read why this option is right or wrong.
  */
-import { element, followProgress, html, progress, record, reserved } from "./core.js";
+import { element, followProgress, html, progress, record, told } from "./core.js";
 
 export const defaults = { questions: [], key: "", chosen: [] };
 // Options that are picked but not checked; questions that were checked without one; whether progress can be kept.
@@ -27,7 +27,7 @@ function form(s, { text, options }, i) {
 <legend>${i + 1}. ${text} <span class="done${done && " shown"}" data-part="done_${i}">✓ done</span></legend>
 ${options.map(({ text }, k) => html`<label class="option">${radio(k)}<span>${text}</span></label>`)}
 <p class="buttons"><button type="submit">Check</button></p></fieldset>
-${reserved(`why_${i}`, [none, ...reasons], reasons[chosen] ?? (s.unasked[i] ? none : ""), { Answers: all })}</form>`;
+${told(`why_${i}`, reasons[chosen] ?? (s.unasked[i] ? none : ""), { Answers: all })}</form>`;
 }
 
 export function picture(s) {
@@ -36,7 +36,7 @@ export function picture(s) {
   return [
     ...s.questions.map((question, i) => form(s, question, i)),
     html`<p class="buttons"><button type="button" name="reset">Reset</button></p>`,
-    reserved("score", [said + note], said + (s.kept ? "" : note)),
+    html`<p role="status" data-part="score">${said}${!s.kept && note}</p>`,
   ];
 }
 

@@ -43,7 +43,7 @@ STATIC = ROOT / "_ext" / "static"
 def addresses(tmp_path_factory):
     """A page with a prediction and two answers, under the site's own style and script."""
     folder = tmp_path_factory.mktemp("answers")
-    write_page(folder, Predict("1 + 2?", 3, key="sum"))
+    write_page(folder, Predict("1 + 2?", 3, explanation="You added.", key="sum"))
     page = (folder / "page.html").read_text(encoding="utf-8")
     style = (STATIC / "book.css").read_text(encoding="utf-8")
     script = (STATIC / "book.js").read_text(encoding="utf-8")
@@ -88,6 +88,7 @@ def test_on_paper_the_answers_stand_at_the_end_and_then_again_in_their_place(pag
     printed = PdfReader(io.BytesIO(page.pdf()))
     words = " ".join(" ".join(sheet.extract_text() for sheet in printed.pages).split())
     assert words.count("The answer stands at the end of the chapter.") == 2
+    assert words.count("1 + 2?") == 2 and words.count("3. You added.") == 1  # the widget's own
     after = words.partition("What comes after.")[2]
     assert "Answers" in words and "Three." in after and "Four." in after
     assert page.locator("article").inner_html() == before and opened(page) == ["Solution\n\nFour."]

@@ -261,27 +261,65 @@ def test_without_storage_all_works_and_a_note_says_so(page, addresses, trouble):
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_nothing_jumps_and_nothing_hangs_over(browser, addresses, width):
-    # Each half a second after an input hides its shifts from the sum, hence the entries as such.
+def test_what_is_used_stays_in_its_place_and_nothing_hangs_over(browser, addresses, width):
     page = browser.new_page(viewport={"width": width, "height": 800})
-    page.add_init_script(SHIFTS)
+    page.add_init_script(SHIFTS.replace("shifts.push", "entry.hadRecentInput || shifts.push"))
     wake(page, addresses["http"])
-    height = page.evaluate("document.documentElement.scrollHeight")
+
+    def height_of(control, within):
+        return control.bounding_box()["y"] - within.bounding_box()["y"]
+
+    def place_of(at):
+        controls = slot(page, at).locator("input, button").all()
+        return [height_of(control, slot(page, at)) for control in controls]
+
+    places = [place_of(at) for at in (0, 1)]
     for numbers in (["", "x"], ["0.5", "0.5"], ["0.018", "0.982"], ["0.0558", "0.944"]):
         check(page, numbers)
-        assert page.evaluate("document.documentElement.scrollHeight") == height
+        assert place_of(0) == places[0]
     for at in (0, 1):
         slot(page, at).get_by_role("button", name="Reveal").click()
-    for option in slot(page, 2).locator("input").all():
-        option.check()
-        for button in slot(page, 2).get_by_role("button", name="Check").all():
-            button.click()
+        page.evaluate(FRAMES)
+        assert place_of(at) == places[at]
+    for form in slot(page, 2).locator("form").all():
+        for option in form.locator("input").all():
+            before = height_of(option, slot(page, 2))
+            option.check()
+            form.get_by_role("button", name="Check").click()
             page.evaluate(FRAMES)
+            assert height_of(option, slot(page, 2)) == before
     for name in ("Copy as text", "Erase", "Erase it"):
         slot(page, 3).get_by_role("button", name=name, exact=True).click()
         page.evaluate(FRAMES)
-    assert page.evaluate("document.documentElement.scrollHeight") == height
     assert sum(page.evaluate("shifts")) <= 0.02
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_before_it_speaks_a_widget_is_as_high_as_what_it_shows(browser, addresses, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    wake(page, addresses["http"])
+    for at in (0, 1):
+        box = slot(page, at).locator("fieldset").bounding_box()
+        last = slot(page, at).locator("button").last.bounding_box()
+        assert box["y"] + box["height"] - last["y"] - last["height"] < 24
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_twelve_numbers_stand_in_a_grid(browser, tmp_path, width):
+    names = [f"{part} of {word}" for part in ("score", "power", "share") for word in "abcd"]
+    write_page(tmp_path, Predict("Fill in.", dict.fromkeys(names, 2.0), key="many"))
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    wake(page, (tmp_path / "page.html").as_uri())
+    boxes = [field.bounding_box() for field in page.locator("input").all()]
+    columns = {box["x"] for box in boxes}
+    assert len(columns) == (4 if width == 1280 else 2) and len({box["width"] for box in boxes}) == 1
+    assert len({box["y"] for box in boxes}) == 12 / len(columns)
+    said = check(page, ["2"] * 9 + ["1", "3", "3"])
+    off = "too small: share of b; too large: share of c, share of d"
+    assert said == f"Not yet, 3 of 12 are off; {off}."
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     page.close()
 
