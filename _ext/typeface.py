@@ -25,7 +25,7 @@ STYLES = {
 }
 # What the pages use, no more: each letter is paid for in every style.
 CHARACTERS = "".join(map(chr, range(0x20, 0x7F)))
-CHARACTERS += "\xa0§©°±²³·¹¼½¾×÷áäçèéíñóöøüŁłΔ–—‘’“”…′⁰⁴⁶⁸←↑→↓−√∞≈≠≤≥■▶◀✓"
+CHARACTERS += "\xa0§©°±²³·¹¼½¾×÷áäçèéíñóöøüŁłΔμ–—‘’“”…′⁰⁴⁶⁸←↑→↓−√∞≈≠≤≥■▶◀✓"
 FEATURES = ["ccmp", "kern", "liga", "locl", "mark"]
 RULE = """@font-face {{
   font-family: "{family}"; font-style: {style}; font-weight: {weight}; font-display: swap;
