@@ -17,8 +17,9 @@ _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULTILINE)
 # Where a function, a class or a constant of a file begins, and its name.
 _BEGIN = re.compile(r"^(?:export )?(?:(?:async )?function|const|let|class) (\w+)", re.MULTILINE)
-# Comments are for whoever reads the files; of a page's bytes they would be a fifth.
+# Comments and indents are for whoever reads the files; of a page's bytes they would be a quarter.
 _COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
+_ASIDE = re.compile(r"^[ \t]+|[ \t]+// [^\n\"'`]*$", re.MULTILINE)
 
 # What scores may be divided by, as a function of d_k.
 DIVISORS = {"sqrt": math.sqrt, "none": lambda d_k: 1.0, "d_k": float}
@@ -49,9 +50,10 @@ def module(name):
         for file in files
     )
     exports = ", ".join(_exports(texts[own]))
-    return (
+    return _ASIDE.sub(
+        "",
         f"{''.join(functions)}{_linked(texts[own])}\n"
-        f"export default core.widget({json.dumps(name)}, {{ {exports} }});\n"
+        f"export default core.widget({json.dumps(name)}, {{ {exports} }});\n",
     )
 
 

@@ -5,9 +5,10 @@
  * hands do to it are here.
  */
 import { buttons, element, html, plain } from "./core.js";
-import { apart, clamp, hullOf } from "./geometry.js";
+import { apart, clamp, distance, hullOf } from "./geometry.js";
 import { ground, moving, sheetOf } from "./plane_drawing.js";
-import { SCENES, askingPlace, chainOf, computed, poseOf, sentenceOf, shownIn, tokenAt, tokensOf, turning, valuesIn } from "./plane_numbers.js";
+import { learningCode, learningLive, learningSections, learnt, learntMatrix } from "./plane_learning.js";
+import { SCENES, askingPlace, attend, chainOf, computed, poseOf, sentenceOf, shownIn, tokenAt, tokensOf, turning, valuesIn } from "./plane_numbers.js";
 
 export const defaults = {
   scene: "bank",
@@ -16,16 +17,18 @@ export const defaults = {
   start: 31, step: 0, rate: 1, compact: false,
 };
 
-/** The place in the sentence that is pointed at, and whether the way of the output is shown. */
-export const own = { pointed: -1, trail: false };
+/** The place in the sentence that is pointed at; whether the way of the output is shown; whether it learns. */
+export const own = { pointed: -1, trail: false, playing: false };
 
-export const pose = poseOf;
-export const compute = computed;
+const learns = ({ scene }) => scene === "learning";
+export const pose = (s) => (learns(s) ? learntMatrix(s) : poseOf(s));
+export const compute = (s) => (learns(s) ? learnt(s) : computed(s));
 export const chain = chainOf;
 export const hull = hullOf;
 
 const STEP = 0.1; // of a word that is moved
 const MOST = 8; // own words
+const FREE = [[-1, 2], [1, -2], [2, -0.5], [-1, -2], [-0.5, 1], [2.5, 2.5], [-2.5, 2.5], [2.5, -2.5]]; // for new ones
 const LONGEST = 12; // letters of a name
 const NEAR = 7; // units of the sheet from a line that is pointed at
 
@@ -37,7 +40,8 @@ const fixed = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00");
 /** A number that is not negative in few signs. */
 const short = (x) => (x >= 1e6 ? x.toExponential(1).replace("e+", "e") : x.toFixed(x >= 1000 ? 0 : 2));
 
-export const label = (s) => `The plane of "${sentenceOf(s).map(({ text }) => text).join(" ")}"`;
+export const label = (s) =>
+  learns(s) ? "Three questions are learnt" : `The plane of "${sentenceOf(s).map(({ text }) => text).join(" ")}"`;
 
 /** What has become of the query, for those who do not see the picture. */
 function told(s, { tokens, output }) {
@@ -84,7 +88,7 @@ ${matrix(turning(s.turn, s.stretch))}</div>`;
 }
 
 /** W_Q, as a formula has it. */
-export const matrix = (w_q) => html`<p class="matrix" role="img" aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> = <span class="cells">${w_q
+const matrix = (w_q) => html`<p class="matrix" role="img" aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> = <span class="cells">${w_q
   .flat()
   .map((x) => html`<span>${fixed(x).replace("-", "−")}</span>`)}</span></p>`;
 
@@ -153,10 +157,12 @@ of ${pair(points[i])} that is <b class="value">${pair(part)}</b></p>`;
 const NONE = html`<div hidden></div>`;
 
 export function picture(s) {
+  if (learns(s)) return learningSections(s, matrix, NONE);
   const now = computed(s);
   const full = (section) => (s.compact ? NONE : section());
+  const gliding = s.moving && attend(s.moving, valuesIn(s));
   return [
-    sentence(s, now),
+    sentence(s, { ...now, ...(gliding && { output: gliding.output }) }),
     ground(s),
     moving(s, label(s)),
     full(() => controls(s)),
@@ -171,6 +177,7 @@ ${buttons()}</div>`),
 
 /** Runnable NumPy for what is on the screen. */
 export function code(s) {
+  if (learns(s)) return learningCode(s);
   const { tokens, points } = computed(s);
   const asks = askingPlace(s);
   const array = (rows) => `np.array(${JSON.stringify(rows)}, dtype=float)`;
@@ -206,7 +213,8 @@ export function code(s) {
 const typed = (text) => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".").replace("−", "-")));
 
 export function live(view) {
-  const state = view.state;
+  const { state } = view;
+  if (learns(state())) return learningLive(view);
   const sheet = () => view.part("sheet");
   const { px, spot, low, high } = sheetOf(state().scene);
   let drag = null;
@@ -369,6 +377,7 @@ export function live(view) {
   view.on("add", "click", () => {
     const known = Object.keys(state().words);
     const name = Array.from({ length: MOST }, (_, i) => `word ${i + 1}`).find((free) => !known.includes(free));
-    edit((names) => names.push([name, [0, 0]]));
+    const spot = FREE.find((free) => Object.values(state().words).every((point) => distance(point, free) > 0.7)) ?? [0, 0];
+    edit((names) => names.push([name, spot]));
   });
 }

@@ -6,21 +6,24 @@ import numpy as np
 import traitlets
 
 from attnlib.attention import softmax
-from attnlib.widgets.core import CourseWidget, Whole
+from attnlib.widgets.core import CourseWidget, Whole, word_vector
 
 MOST_SHARPNESS = 4
 MOST_WORDS, LONGEST = 8, 12
 
+DRINKS = ("tea", "coffee", "juice")
 # The words of a scene in order; where several may stand, a tuple of them. Own words have no others.
 SLOTS = {
     "bank": ("The", ("boat", "money"), "reached", "the", "bank"),
-    "prices": ("tea", "coffee", "juice"),
+    "prices": DRINKS,
     "turned": ("Money", "reached", "the", "bank", "by", "boat"),
     "words": None,
+    "learning": (),
 }
 PRICES = (2, 3, 5)  # the values of the price list
 # How far a word or a query may go, either way.
 BOUNDS = {"bank": (-0.8, 4.7), "prices": (-2.2, 3.2), "turned": (-0.8, 4.7), "words": (-3, 3)}
+STEPS = 100
 # What a scene begins with where that differs from the traits' own defaults.
 BEGINNINGS = {
     "prices": {"words": {"tea": [2, 0], "coffee": [1, 1], "juice": [0, 2]}, "ruler": True},
@@ -30,6 +33,7 @@ BEGINNINGS = {
         "asks": 3,
         "turn": -25,
     },
+    "learning": {"words": {}},
     "words": {
         "words": {"cat": [2, 1.5], "dog": [1.5, 2], "car": [-2, 1], "bus": [-2, -1], "it": [1, 0.5]}
     },
@@ -61,9 +65,13 @@ class Plane(CourseWidget):
     "turned" its query is turned and stretched by W_Q. In "prices" the query is nobody's, the values
     are the prices 2, 3 and 5, and nothing is divided.
 
+    In "learning" three askers stand at 90, 210 and 330 degrees, where the keys of tea, coffee and
+    juice are, too. W_Q begins small and random; each step of gradient descent makes the mean of -ln
+    of the right weights smaller. Points, weights and output then have a row for each asker.
+
     Parameters
     ----------
-    scene : {"bank", "prices", "turned", "words"}
+    scene : {"bank", "prices", "turned", "words", "learning"}
         What is shown. It also says what the other traits begin with.
     words : dict of str to two floats
         Where each word or key is: the scene's own words, or in "words" 1 to 8 of any names. From
@@ -82,6 +90,12 @@ class Plane(CourseWidget):
         In "turned", by how many degrees W_Q turns, -180 to 180, against the clock.
     stretch : float
         In "turned", how many times as long W_Q makes a query, 0 to 3.
+    start : int
+        In "learning", which random W_Q it begins with, 0 to 999.
+    step : float
+        In "learning", how many steps have been taken, 0 to 100; between two, W_Q lies between.
+    rate : float
+        In "learning", the learning rate, 0.01 to 10.
     compact : bool
         Whether the sentence and the picture stand alone, without numbers and fields.
 
@@ -105,12 +119,19 @@ class Plane(CourseWidget):
     turn = Whole(-180, 180, 0).tag(sync=True)
     stretch = Number(0, 3, 1).tag(sync=True)
     start = Whole(0, 999, 31).tag(sync=True)
-    step = Number(0, 100, 0).tag(sync=True)
-    rate = Number(0.1, 4, 1).tag(sync=True)
+    step = Number(0, STEPS, 0).tag(sync=True)
+    rate = Number(0.01, 10, 1).tag(sync=True)
     compact = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, scene="bank", **traits):
         super().__init__(scene=scene, **BEGINNINGS.get(scene, {}) | traits)
+        self._made = True
+
+    @traitlets.validate("scene")
+    def _check_scene(self, proposal):
+        if getattr(self, "_made", False) and proposal["value"] != self.scene:
+            raise ValueError(f"scene stays {self.scene!r}; got {proposal['value']!r}")
+        return proposal["value"]
 
     @traitlets.validate("words")
     def _check_words(self, proposal):
@@ -124,8 +145,10 @@ class Plane(CourseWidget):
                 raise ValueError(f"words needs {needed}; got {list(value)}")
         elif set(value) != (names := {name.lower() for slot in slots for name in _texts(slot)}):
             raise ValueError(f"words needs a place for each of {sorted(names)}; got {list(value)}")
-        bounds = BOUNDS[self.scene]
-        return {name: _point(f"words[{name!r}]", place, *bounds) for name, place in value.items()}
+        return {
+            name: _point(f"words[{name!r}]", place, *BOUNDS[self.scene])
+            for name, place in value.items()
+        }
 
     @traitlets.validate("query")
     def _check_query(self, proposal):
@@ -134,12 +157,16 @@ class Plane(CourseWidget):
     @property
     def tokens(self):
         """The words of the sentence, or of the list, in order."""
+        if self.scene == "learning":
+            return list(DRINKS)
         slots = SLOTS[self.scene] or self.words
         return [slot if isinstance(slot, str) else self.sentence for slot in slots]
 
     @property
     def points(self):
         """Where the tokens are, (n, 2): their keys."""
+        if self.scene == "learning":
+            return _drinks()
         names = (name if name in self.words else name.lower() for name in self.tokens)
         return np.array([self.words[name] for name in names], dtype=float)
 
@@ -149,28 +176,28 @@ class Plane(CourseWidget):
         return np.array(PRICES, dtype=float)[:, None] if self.scene == "prices" else self.points
 
     @property
-    def _query(self):
-        """The query, (2,), after W_Q."""
-        if self.scene == "prices":
-            return np.array(self.query, dtype=float)
-        own = self.points[min(self.asks, len(self.tokens) - 1)]
-        return own @ self._w_q if self.scene == "turned" else own
-
-    @property
-    def _w_q(self):
-        angle = math.radians(self.turn)
-        c, s = self.stretch * math.cos(angle), self.stretch * math.sin(angle)
+    def w_q(self):
+        """W_Q, (2, 2), for rows: q = x W_Q. The identity where a word asks for what it is."""
+        if self.scene == "learning":
+            return _learnt(self.start, self.rate, self.step)
+        angle = math.radians(self.turn) if self.scene == "turned" else 0
+        stretch = self.stretch if self.scene == "turned" else 1
+        c, s = stretch * math.cos(angle), stretch * math.sin(angle)
         return np.array([[c, s], [-s, c]])
 
     @property
     def scores(self):
         """The dot product of the query with each key, (n,), as it is."""
-        return self.points @ self._query
+        if self.scene == "learning":
+            return self.points @ self.w_q @ self.points.T  # (3, 3)
+        if self.scene == "prices":
+            return self.points @ np.array(self.query, dtype=float)
+        return self.points @ (self.points[min(self.asks, len(self.tokens) - 1)] @ self.w_q)
 
     @property
     def _scaled(self):
         divisor = 1 if self.scene == "prices" else math.sqrt(2)
-        return self.scores * self.sharpness / divisor
+        return self.scores * (1 if self.scene == "learning" else self.sharpness) / divisor
 
     @property
     def powers(self):
@@ -187,6 +214,28 @@ class Plane(CourseWidget):
         """The values blended by the weights: a point, (2,), or a price, (1,)."""
         return self.weights @ self.values
 
+    @property
+    def loss(self):
+        """In "learning", the mean of -ln of the right weights."""
+        if self.scene != "learning":
+            raise AttributeError(f"loss needs the scene learning; this one is {self.scene}")
+        return float(-np.log(np.diag(self.weights)).mean())
+
+
+def _drinks():
+    angles = np.radians([90, 210, 330])
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)  # (3, 2)
+
+
+def _learnt(start, rate, step):
+    """W_Q after so many steps of gradient descent; between two steps, between the two."""
+    keys = _drinks()
+    w_q = 0.35 * word_vector(f"start {start}", "W_Q", 4).reshape(2, 2)
+    for done in range(math.ceil(step)):
+        errors = (softmax(keys @ w_q @ keys.T / math.sqrt(2)) - np.eye(3)) / 3
+        w_q = w_q - min(1, step - done) * rate * keys.T @ errors @ keys / math.sqrt(2)
+    return w_q
+
 
 def _texts(slot):
     return (slot,) if isinstance(slot, str) else slot
@@ -195,7 +244,8 @@ def _texts(slot):
 def is_name(name):
     """Whether a reader's own word may be called so."""
     # A page keeps its words by name, and there names that are numbers would come first.
-    return bool(name.strip()) and len(name) <= LONGEST and not name.isdecimal()
+    fits = name.strip() and name.isprintable() and len(name) <= LONGEST
+    return bool(fits) and not name.isdecimal()
 
 
 def _point(name, value, low, high):

@@ -42,6 +42,7 @@ export const SCENES = {
     sheet: { unit: 46, left: 160, floor: 160, low: -3, high: 3 },
     hint: "Name words and drag them. Tap one to let it ask.",
   },
+  learning: { slots: [] }, // plane_learning.js has the rest
 };
 
 /** Every token that may be in the sentence, its word, and its place there. */

