@@ -56,7 +56,7 @@ const number = (name, value, label) =>
 function sentence(s, { tokens, output }) {
   if (s.scene === "prices") {
     const field = (k) => number(`query_${k}`, s.query[k], `query, ${SCENES.prices.axes[k]}`);
-    return html`<div class="sentence"><p class="words" data-part="fields"><span>A drink</span> ${field(0)} <span>hot and</span> ${field(1)} <span>sweet</span></p>
+    return html`<div class="sentence${s.compact ? " compact" : ""}"><p class="words" data-part="fields"><span>A drink</span> ${field(0)} <span>hot and</span> ${field(1)} <span>sweet</span></p>
 <p class="answer">costs <b class="value" data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
   }
   const slots = SCENES[s.scene].slots ?? tokens;
