@@ -93,6 +93,12 @@ def used_by(env):
     return env.widgets_used.setdefault(env.docname, set())
 
 
+def registration(name):
+    """The script that hands a widget's module to the host, and what its traits may be."""
+    given = (name, core.module(name), core.bounds(getattr(attnlib.widgets, name)))
+    return f"registerWidget({', '.join(map(json.dumps, given))});\n"
+
+
 def assets(names):
     """The files under _static that these widgets need: {name: text}.
 
@@ -100,8 +106,7 @@ def assets(names):
     """
     texts = {("widgets", "css"): core.style(*names)}
     for name in names:
-        call = f"registerWidget({json.dumps(name)}, {json.dumps(core.module(name))});\n"
-        texts[core.stem(name), "js"] = call
+        texts[core.stem(name), "js"] = registration(name)
     return {
         f"widgets/{stem}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
         for (stem, suffix), text in texts.items()

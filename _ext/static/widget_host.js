@@ -4,12 +4,22 @@
  * Each slot holds a picture and the state in which it was drawn; the widget's module goes on from
  * there. It arrives as text, because a page opened from disk may not import a file but may import
  * a blob. If it fails, the picture stays as it is, with a note.
+ *
+ * What a reader has set stands behind # in the page's address, where it survives a reload and the
+ * way back, and can be sent to others: #plane.sentence=money&plane.asks=1, behind a heading's anchor
+ * if there is one. The second Plane of a page is plane-2. What is not as Python would accept it, or
+ * what the widget cannot draw, is as if it were not there.
  */
 (() => {
   const sources = new Map();
   const modules = new Map();
+  const bounds = new Map();
 
-  self.registerWidget = (name, source) => sources.set(name, source);
+  /** `of` says what each trait may be: a list of values, or numbers from least to most. */
+  self.registerWidget = (name, source, of = {}) => {
+    sources.set(name, source);
+    bounds.set(name, of);
+  };
 
   function load(name) {
     if (!modules.has(name)) {
@@ -21,9 +31,10 @@
 
   /** The part of a Jupyter widget model that a front end without a kernel needs. */
   class Model {
-    constructor(traits) {
+    constructor(traits, save) {
       this.traits = traits;
       this.listeners = new Map();
+      this.save_changes = save;
     }
     get(trait) {
       return this.traits[trait];
@@ -40,18 +51,131 @@
     off(event, listener) {
       this.listeners.get(event)?.delete(listener);
     }
-    save_changes() {} // nobody to save them for
     #tell(event) {
       for (const listener of [...(this.listeners.get(event) ?? [])]) listener();
     }
   }
 
-  async function start(slot) {
-    const model = new Model(JSON.parse(slot.dataset.state));
+  // ------------------------------------------------------------------------- the address
+
+  const PAUSE = 200; // milliseconds between two changes of the address: browsers limit them
+  const LONGEST = 2000; // letters of one setting
+  const alive = new Map(); // name of a slot: its model, how it began, and what may be set
+  let settings = new Map(); // name of a slot: {trait: its value as text}
+  let anchor = "";
+  let waiting = 0;
+
+  /** What the address says: an anchor, and settings by slot and trait. */
+  function parsed(hash) {
+    const [first, ...rest] = hash.slice(1).split("&");
+    const found = new Map();
+    for (const part of [first, ...rest]) {
+      const [, slot, trait, text] = /^([a-z0-9-]+)\.(\w+)=(.*)$/s.exec(part) ?? [];
+      if (!slot || text.length > LONGEST) continue;
+      try {
+        const said = decodeURIComponent(text.replaceAll("+", " "));
+        found.set(slot, { ...found.get(slot), [trait]: said });
+      } catch {} // half a letter
+    }
+    return { anchor: first.includes("=") ? "" : first, settings: found };
+  }
+
+  /** A value in few readable signs, and back; the start says of which kind it is. */
+  const brief = (x) => (typeof x === "number" ? Number(x.toPrecision(6)) : x);
+  const texted = (value) => (typeof value === "string" ? value : JSON.stringify(value, (_, x) => brief(x)));
+  const valued = (text, start) => (typeof start === "string" ? text : JSON.parse(text));
+  const encoded = (text) =>
+    encodeURIComponent(text).replaceAll("%20", "+").replace(/%(?:2C|3A|5B|5D|7B|7D)/g, decodeURIComponent);
+
+  /** Whether Python, too, would take the value. */
+  function within(value, { least, most, whole } = {}) {
+    return typeof value === "number" && value >= least && value <= most && !(whole && value % 1);
+  }
+
+  /** The settings that fit, as values: each by itself, then all of them in a picture. */
+  function fitting(texts, { shared, checks, bounds, start, draw }) {
+    const found = {};
+    for (const trait of shared.filter((name) => Object.hasOwn(texts, name))) {
+      try {
+        const value = valued(texts[trait], start[trait]);
+        const [check, bound] = [checks[trait], bounds[trait]];
+        const fits = check ?? (Array.isArray(bound) ? (x) => bound.includes(x) : (x) => within(x, bound));
+        if (fits(value, { ...start, ...found })) found[trait] = value;
+      } catch {} // no value at all, or of another kind
+    }
     try {
-      const { default: widget } = await load(slot.dataset.widget);
+      if (!/\b(?:NaN|undefined)\b/.test(draw({ ...start, ...found }))) return found;
+    } catch {} // together they are none that the widget can draw
+    return {};
+  }
+
+  function write() {
+    waiting = 0;
+    const parts = Array.from(settings).flatMap(([slot, texts]) =>
+      Object.entries(texts).map(([trait, text]) => `${slot}.${trait}=${encoded(text)}`),
+    );
+    const hash = [anchor, ...parts].filter(Boolean).join("&");
+    if (hash === location.hash.slice(1)) return;
+    try {
+      history.replaceState(history.state, "", hash ? `#${hash}` : location.pathname + location.search);
+    } catch {} // too many at once: the next one says it all
+  }
+
+  /** Puts what differs from the start into the address. */
+  function save(slot) {
+    const { model, start, shared } = alive.get(slot);
+    const differs = shared.filter((trait) => texted(model.get(trait)) !== texted(start[trait]));
+    if (differs.length) settings.set(slot, Object.fromEntries(differs.map((trait) => [trait, texted(model.get(trait))])));
+    else settings.delete(slot);
+    waiting ||= setTimeout(write, PAUSE);
+  }
+
+  function restore(slot) {
+    const widget = alive.get(slot);
+    const values = fitting(settings.get(slot) ?? {}, widget);
+    for (const [trait, value] of Object.entries(values)) widget.model.set(trait, value);
+  }
+
+  /** The names by which the address calls the slots of the page. */
+  function named(slots) {
+    const counts = new Map();
+    for (const slot of slots) {
+      const kind = slot.dataset.widget.replace(/(?<=[a-z])[A-Z]/g, "-$&").toLowerCase();
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      slot.dataset.name = counts.get(kind) > 1 ? `${kind}-${counts.get(kind)}` : kind;
+    }
+  }
+
+  // A link to a heading keeps the settings; a link with settings sets them.
+  addEventListener("hashchange", () => {
+    const said = parsed(location.hash);
+    anchor = said.anchor;
+    for (const [slot, texts] of said.settings) {
+      settings.set(slot, texts);
+      if (alive.has(slot)) restore(slot);
+    }
+    write();
+  });
+
+  /** Scrolls to what a link is about; a browser finds no anchor with settings behind it. */
+  function show() {
+    const slot = document.querySelector(`[data-name="${Array.from(settings.keys())[0]}"]`);
+    const isLink = performance.getEntriesByType("navigation")[0]?.type === "navigate";
+    if (settings.size && isLink) (document.getElementById(anchor) ?? slot)?.scrollIntoView();
+  }
+
+  async function start(slot) {
+    const { name, widget: kind, state } = slot.dataset;
+    const model = new Model(JSON.parse(state), () => alive.has(name) && save(name));
+    try {
+      const { default: widget } = await load(kind);
       widget.render({ model, el: slot });
       slot.model = model; // for the curious, in the browser's console
+      const { shared: checks = {}, still: draw } = widget;
+      const all = checks && { ...bounds.get(kind), ...checks };
+      const shared = Object.keys(all).filter((trait) => all[trait]);
+      alive.set(name, { model, shared, checks, bounds: bounds.get(kind), start: JSON.parse(state), draw });
+      restore(name);
     } catch (error) {
       const note = document.createElement("p");
       note.className = "widget-note";
@@ -65,22 +189,25 @@
   // Tab finds the controls of a widget, and none in a picture. One at a time, so that the page
   // answers to the reader in between.
   addEventListener("DOMContentLoaded", () => {
-    const waiting = new Set(document.querySelectorAll(".widget-slot"));
+    const sleeping = new Set(document.querySelectorAll(".widget-slot"));
+    ({ anchor, settings } = parsed(location.hash));
+    named(sleeping);
+    show();
     let last = Promise.resolve();
     const begin = (slots) => {
       for (const slot of slots) {
-        if (!waiting.delete(slot)) continue;
+        if (!sleeping.delete(slot)) continue;
         near.unobserve(slot);
         last = last.then(() => new Promise((go) => setTimeout(go))).then(() => start(slot));
       }
-      if (waiting.size) return;
+      if (sleeping.size) return;
       last.then(() => document.documentElement.setAttribute("data-widgets", "ready"));
     };
     const near = new IntersectionObserver(
       (entries) => begin(entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target)),
       { rootMargin: "100% 0px" },
     );
-    for (const slot of waiting) near.observe(slot);
-    addEventListener("keydown", () => begin([...waiting]), { once: true });
+    for (const slot of sleeping) near.observe(slot);
+    addEventListener("keydown", () => begin([...sleeping]), { once: true });
   });
 })();

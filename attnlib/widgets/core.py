@@ -96,6 +96,26 @@ def _exports(text):
     return [match[1] for match in _EXPORT.finditer(text)]
 
 
+def bounds(cls):
+    """What a page may set a widget's traits to, where the trait itself says it: {name: bound}.
+
+    A bound is a list of values, or a dict of numbers `least` and `most`, and whether only a `whole`
+    one will do. The widget's module says what else it shares, as `shared` (core.js).
+    """
+    found = {}
+    for name, trait in cls._state.items():
+        if trait.read_only:
+            continue
+        if isinstance(trait, traitlets.Bool):
+            found[name] = [False, True]
+        elif isinstance(trait, traitlets.Enum):
+            found[name] = list(trait.values)
+        elif hasattr(trait, "least"):
+            whole = isinstance(trait, traitlets.Int)
+            found[name] = {"least": trait.least, "most": trait.most, "whole": whole}
+    return found
+
+
 def style(*names):
     """The style that all widgets share, then those of the widgets `names`."""
     files = (_HERE / "core.css", *(_HERE / f"{stem(name)}.css" for name in names))

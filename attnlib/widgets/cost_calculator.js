@@ -33,6 +33,15 @@ const RANGES = {
   width: [0, 2 ** 20, "The width of the window"], group: [1, 1024, "Heads that share"],
 };
 
+const inRange = (x, [least, most]) => Number.isInteger(x) && x >= least && x <= most;
+export const shared = {
+  n: (n) => inRange(n, [1, 2 ** 20]), n_layers: (x) => inRange(x, RANGES.n_layers), width: (x) => inRange(x, RANGES.width),
+  d_model: (x) => inRange(x, RANGES.d_model),
+  n_heads: (x, s) => inRange(x, RANGES.n_heads) && s.d_model % x === 0,
+  group: (x, s) => inRange(x, RANGES.group) && s.n_heads % x === 0,
+  memory: (x) => typeof x === "number" && x > 0 && x <= 1e6,
+};
+
 /** FLOPs of one layer by part, and bytes: the weights of one layer, the cache of all. */
 export function compute({ kind, n, d_model, n_heads, n_layers, bytes, width, group }) {
   const d_k = d_model / n_heads;

@@ -8,6 +8,11 @@ import {
 
 export const defaults = { texts: [], title: "", text: 0, layer: 0, head: 0, row: 0, lines: "row" };
 export const own = { pointed: null };
+const below = (count) => (i, s) => Number.isInteger(i) && i >= 0 && i < count(s);
+export const shared = {
+  text: below((s) => s.texts.length), layer: below((s) => s.texts[0].n_layers), head: below((s) => s.texts[0].n_heads),
+  row: below((s) => s.texts[s.text].tokens.length),
+};
 export const label = ({ title }) => (title ? `Heads viewer: ${title}` : "Heads viewer");
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"; // of base64

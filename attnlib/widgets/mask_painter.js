@@ -12,6 +12,12 @@ export const defaults = {
 };
 /** Two presets can give one mask: the reader's choice then keeps its name. Tab finds one cell, `at`. */
 export const own = { chosen: "", at: [0, 0] };
+const place = (least) => (i, { tokens }) => Number.isInteger(i) && i >= least && i < tokens.length + least;
+const isRow = (row, n) => Array.isArray(row) && row.length === n && row.every((may) => typeof may === "boolean");
+export const shared = {
+  scene: false, length: place(1), replaced: place(0), position: place(0),
+  mask: (rows, { tokens: { length: n } }) => Array.isArray(rows) && rows.length === n && rows.every((row) => isRow(row, n)),
+};
 
 const D = 4; // size of queries, keys and values
 const MOVED = 1e-9; // an output that differs by more has moved: rounding stays far below

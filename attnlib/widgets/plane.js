@@ -30,6 +30,24 @@ const STEP = 0.1; // of a word that is moved
 const MOST = 8; // own words
 const FREE = [[-1, 2], [1, -2], [2, -0.5], [-1, -2], [-0.5, 1], [2.5, 2.5], [-2.5, 2.5], [2.5, -2.5]]; // for new ones
 const LONGEST = 12; // letters of a name
+const isName = (name) => name.trim() !== "" && name.length <= LONGEST && !/^\d+$/.test(name);
+
+function isPoint(point, scene) {
+  const { low, high } = SCENES[scene].sheet;
+  return Array.isArray(point) && point.length === 2 && point.every((x) => typeof x === "number" && x >= low && x <= high);
+}
+
+/** The words of the scene or, if they are the reader's own, any; each at a place on the sheet. */
+function areWords(words, s) {
+  const names = Object.keys(words);
+  const known = SCENES[s.scene].slots ? Object.keys(s.words) : names.filter(isName).slice(0, MOST);
+  const same = names.length > 0 && names.length === known.length && known.every((name) => Object.hasOwn(words, name));
+  return same && names.every((name) => isPoint(words[name], s.scene));
+}
+
+export const shared = {
+  scene: false, compact: false, words: areWords, query: (point) => isPoint(point, "prices"),
+};
 const NEAR = 7; // units of the sheet from a line that is pointed at
 
 const sum = (list) => list.reduce((total, x) => total + x, 0);
@@ -370,8 +388,7 @@ export function live(view) {
     const others = Object.keys(state().words).filter((_, i) => i !== place);
     if (others.includes(name)) return view.say(`There is a word "${name}" already.`);
     // Names that are numbers would come first in the list.
-    const fits = name !== "" && name.length <= LONGEST && !/^\d+$/.test(name);
-    if (!fits) return view.say(`A name needs 1 to ${LONGEST} signs, not numbers alone; the plane still shows the last one.`);
+    if (!isName(name)) return view.say(`A name needs 1 to ${LONGEST} signs, not numbers alone; the plane still shows the last one.`);
     edit((names) => names.splice(place, 1, [name, names[place][1]]));
   };
   view.on("add", "click", () => {

@@ -4,6 +4,10 @@
 import { buttons, dotProducts, element, html, line, nearest, shades, sheet, table, text, two } from "./core.js";
 
 export const defaults = { kind: "sinusoidal", position: 3, d_model: 16, base: 10000, head: 0 };
+export const shared = {
+  d_model: (d) => d % 2 === 0 && d >= 2 && d <= 128,
+  base: (base) => typeof base === "number" && base >= 2 && base <= 1e6,
+};
 
 const N = 64; // positions, and words in the sentence
 const N_HEADS = 8;

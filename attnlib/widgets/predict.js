@@ -10,6 +10,7 @@ export const defaults = {
 // What stands in the fields; whether anything was checked, and whether that were no numbers; whether
 // progress can be kept.
 export const own = { text: [], checked: false, unread: false, kept: true };
+export const shared = false;
 export const label = (s) => `Predict: ${s.question}`;
 
 const NUMBER = /^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?$/i;

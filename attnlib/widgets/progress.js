@@ -5,6 +5,7 @@ import { copy, element, erase, followProgress, html, progress } from "./core.js"
 
 export const defaults = { chapters: {}, form: "list" };
 export const own = { sure: false };
+export const shared = false;
 export const label = () => "Your progress";
 
 const FILE = "attention-by-hand-progress.json";

@@ -6,6 +6,7 @@ import { element, followProgress, html, progress, record, told } from "./core.js
 export const defaults = { questions: [], key: "", chosen: [] };
 // Options that are picked but not checked; questions that were checked without one; whether progress can be kept.
 export const own = { picked: [], unasked: [], kept: true };
+export const shared = false;
 
 /** How many of the chosen options are right; -1 stands for none. */
 function score(questions, chosen) {

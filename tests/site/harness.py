@@ -78,7 +78,7 @@ def module_size(widget):
 def write_page(folder, *widgets):
     """Write a page with these widgets, and what it refers to."""
     names = sorted({type(widget).__name__ for widget in widgets})
-    modules = (f"registerWidget({json.dumps(n)}, {json.dumps(core.module(n))});\n" for n in names)
+    modules = map(widget_slot.registration, names)
     slots = "".join(widget_slot.slot(type(widget).__name__, widget.state) for widget in widgets)
     for file, text in {
         "page.html": PAGE.format(slots=slots, css=palette.css() + core.style(*names)),
