@@ -84,11 +84,11 @@ def _needed(text, names):
     begins = [(match[1], match.start()) for match in _BEGIN.finditer(text)]
     ends = [start for _, start in begins[1:]] + [len(text)]
     named = {name: text[start:end] for (name, start), end in zip(begins, ends, strict=True)}
-    kept, todo = set(), set(names)
-    while todo:
-        kept |= todo
-        mentioned = re.findall(r"\w+", " ".join(named[name] for name in todo))
-        todo = (set(mentioned) & named.keys()) - kept
+    kept, wanted = set(), set(names)
+    while wanted:
+        kept |= wanted
+        mentioned = re.findall(r"\w+", " ".join(named[name] for name in wanted))
+        wanted = (set(mentioned) & named.keys()) - kept
     return text[: begins[0][1]] + "".join(piece for name, piece in named.items() if name in kept)
 
 
