@@ -2,6 +2,7 @@
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.cost_calculator import CostCalculator
+from attnlib.widgets.flow import Flow
 from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.layer_explorer import LayerExplorer
@@ -17,6 +18,7 @@ from attnlib.widgets.scaling_explorer import ScalingExplorer
 __all__ = [
     "AttentionExplorer",
     "CostCalculator",
+    "Flow",
     "HandCalculator",
     "HeadsViewer",
     "LayerExplorer",

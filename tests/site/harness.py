@@ -207,7 +207,7 @@ def assert_nothing_moves(browser, address, width, states):
 
 def assert_words_fit(page):
     """Each line of text in each drawing lies within the drawing and apart from the others."""
-    for sheet in page.locator("svg").all():
+    for sheet in page.locator("svg:visible").all():
         wide, tall, boxes = sheet.evaluate(
             """svg => {
                 const {x, y, width} = svg.getBoundingClientRect(), sheet = svg.viewBox.baseVal;

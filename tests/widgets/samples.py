@@ -9,6 +9,7 @@ from attnlib.masks import causal_mask
 from attnlib.widgets import (
     AttentionExplorer,
     CostCalculator,
+    Flow,
     HandCalculator,
     HeadsViewer,
     LayerExplorer,
@@ -26,6 +27,7 @@ from attnlib.widgets import (
 from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.core import DIVISORS
 from attnlib.widgets.cost_calculator import KINDS
+from attnlib.widgets.flow import MASKS as MASKED
 from attnlib.widgets.heads_viewer import LINES
 from attnlib.widgets.layer_explorer import NORMS
 from attnlib.widgets.mask_painter import SCENES
@@ -120,6 +122,41 @@ def hands(draw):
 
 
 @st.composite
+def flows(draw):
+    """A Flow with any of its parts, at any of its stages."""
+    n, d_model, d_k, d_v, heads = (draw(st.integers(1, most)) for most in (6, 4, 4, 3, 2))
+    entries = st.floats(-3, 3).map(lambda x: round(x, 2) + 0.0)
+
+    def matrix(rows, columns):
+        row = st.lists(entries, min_size=columns, max_size=columns)
+        return draw(st.lists(row, min_size=rows, max_size=rows))
+
+    def named(most, least=1):
+        return draw(st.lists(texts(12, ["Z", "C"]), min_size=least, max_size=most))
+
+    given = {"tokens": named(n, n), "x": matrix(n, d_model), "heads": heads}
+    given |= {w: matrix(d_model, heads * d) for w, d in (("w_q", d_k), ("w_k", d_k), ("w_v", d_v))}
+    width = heads * d_v
+    if draw(st.booleans()):
+        given["w_o"], width = matrix(width, d_model), d_model
+        if draw(st.booleans()):
+            d_ff = draw(st.integers(1, 3))
+            given |= {"layer": True, "w_1": matrix(d_model, d_ff), "b_1": matrix(1, d_ff)[0]}
+            given |= {"w_2": matrix(d_ff, d_model), "b_2": matrix(1, d_model)[0]}
+    if draw(st.booleans()):
+        given["memory_tokens"] = named(4)
+        given["memory"] = matrix(len(given["memory_tokens"]), d_model)
+    else:
+        given["mask"] = draw(st.sampled_from(MASKED))
+    if draw(st.booleans()):
+        given["vocabulary"] = named(3, 2)
+        given["w_vocab"] = matrix(width, len(given["vocabulary"]))
+    made = Flow(**given, head=draw(st.integers(0, heads - 1)))
+    made.stage = draw(st.sampled_from(made.stages))
+    return made
+
+
+@st.composite
 def painters(draw):
     n = draw(st.integers(2, 8))
     row = st.lists(st.booleans(), min_size=n, max_size=n)
@@ -191,6 +228,7 @@ SAMPLES = {
     ),
     Quiz: quizzes(),
     CostCalculator: costs(),
+    Flow: flows(),
     HandCalculator: hands(),
     MaskPainter: painters(),
     LayerExplorer: st.builds(

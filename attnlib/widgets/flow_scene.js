@@ -1,0 +1,391 @@
+/**
+ * The picture of Flow at a moment: lines, ribbons, cells, the gates that a line passes, and what a
+ * stage does to its numbers, in motion. What no stage has reached yet is not drawn.
+ */
+import { cellInk, element } from "./core.js";
+import { clamp, layout, lettering, mix, smooth, span, wires } from "./flow_layout.js";
+import { naming, range, short, sum, wide } from "./flow_plan.js";
+
+const paint = (role) => `var(--${role === "past" ? "ink" : role})`;
+const tint = (role, share) => `color-mix(in srgb, ${paint(role)} ${Math.round(100 * share)}%, var(--page))`;
+const rect = (x, y, width, height, more) => element("rect", { x, y, width, height, ...more });
+const text = (content, x, y, more) => element("text", { x, y, ...more }, content);
+const group = (all, ...content) => element("g", all, content);
+const at = (x, y) => `translate(${x.toFixed(1)} ${y.toFixed(1)})`;
+
+/** A symbol as tspans: letters lean, W_Q has its Q below. */
+function symbol(letters, size) {
+  return letters.split(/(_[A-Za-z0-9]+|[′″ᵀ√ ()/]+)/).filter(Boolean).map((part) => {
+    const low = part[0] === "_";
+    const leans = low || (part.length < 3 && !/^[′″ᵀ√ ()/]/.test(part));
+    return element("tspan", { "font-style": leans && "italic", "font-size": low && size * 0.68, dy: low && size * 0.22 }, low ? part.slice(1) : part);
+  });
+}
+
+/** Slots of u for things that happen one after the other; the first ones get more time. */
+function slots(count, first = []) {
+  const all = range(count).map((k) => first[k] ?? 1);
+  let end = 0;
+  return all.map((w) => { const from = end; end += w / sum(all); return [from, end]; });
+}
+const late = ([from, to], a, b) => [mix(from, to, a), mix(from, to, b)];
+const meetings = ({ n_q, n_k }) => slots(n_q * n_k, n_k < 4 ? [3.4, 2, 1.2] : [9, 4, 2]);
+const blends = ({ n_q }) => slots(n_q, [1.6]);
+
+/** How far a stage's deed has come: nothing before it, all after it. */
+const part = ({ s, u }, stage, [from, to] = [0, 1]) => (s > stage ? 1 : s === stage ? span(u, from, to) : 0);
+
+/** How far the cell (i, j) of a block has come into being. */
+function shownAt(plan, id, i, j, now, head) {
+  const { blocks, d_v, n_k, when } = plan;
+  const { stage, columns } = blocks[id];
+  if (id === "G") return part(now, stage, late(meetings(plan)[i * n_k + j], 0.86, 1));
+  if (id === "Z" && Math.floor(j / d_v) !== head) return part(now, when.heads, [0.2 + 0.1 * i, 0.5 + 0.1 * i]);
+  if (id === "Z") return part(now, stage, late(blends(plan)[i], 0.72, 0.95));
+  const from = { X: 0.3, M: 0.3, Q: 0.4, K: 0.62, V: 0.84, O: 0.3, N1: 0.74, H: 0.28, F: 0.66, N2: 0.74, P: 0.4 }[id];
+  const lag = (0.05 * i + (0.24 * j) / columns) * (from > 0.7 ? 0.3 : 1);
+  return part(now, stage, [from + lag, from + lag + 0.1]);
+}
+
+/** How much a block stands out: 1 what the stage is about, less what is done. */
+function strength({ stages }, id, { s, u }) {
+  const on = ({ lit }) => (!lit || lit.includes(id) ? 1 : 0.66);
+  return mix(on(stages[Math.max(s - 1, 0)]), on(stages[s]), smooth(u / 0.12));
+}
+
+/**
+ * The drawing as { width, height, content }; `found` explains the cell `look` that is looked at, and
+ * `focus` is the one that Tab finds.
+ */
+export function scene(plan, { falls, now, head, look, found, focus }) {
+  const geo = layout(plan, falls, now);
+  const there = [...Object.keys(plan.blocks)].filter((id) => plan.blocks[id].stage <= now.s);
+  const c = { plan, geo, now, head, look, found, focus, M: plan.matrices[head], there };
+  return {
+    width: geo.width, height: geo.height,
+    content: [
+      group({ "data-key": "lines" }, lines(c)),
+      group({ "data-key": "ribbons" }, now.s >= plan.when.blend && ribbons(c)),
+      group({ "data-key": "names" }, names(c)),
+      Object.keys(plan.blocks).map((id) => group({ "data-key": id, "data-block": id, opacity: strength(plan, id, now) },
+        there.includes(id) && (id === "G" ? crossing(c) : tiles(c, id)))),
+      group({ "data-key": "gates", class: "gates" }, gates(c)),
+      group({ "data-key": "titles" }, there.map((id) => title(c, id))),
+      group({ "data-key": "film", class: "film" }, film(c)),
+    ],
+  };
+}
+
+function lines({ plan, geo, now, found }) {
+  const { lit } = plan.stages[now.s];
+  return wires(plan, geo).map(({ id, role, stage, from, to, d, thin }) => {
+    const done = smooth(part(now, stage, [from, to]));
+    const on = found?.wires.has(id);
+    return done > 0 && element("path", {
+      d, stroke: paint(role), "stroke-width": thin ? 1.4 : role === "line" ? 1.8 : 2.4, class: `wire${on ? " lit" : ""}${role === "past" ? " past" : ""}`,
+      pathLength: done < 1 && 1, "stroke-dasharray": done < 1 && `${done.toFixed(3)} 2`,
+      opacity: on ? 1 : (lit && now.s !== stage ? 0.5 : 1) * (thin ? 0.55 : 1),
+    });
+  });
+}
+
+/** Ribbons are as wide as the weight all along; at their end they stack up to the whole row. */
+function ribbons({ plan, geo, now, M, found }) {
+  const { boxes: { V }, port } = geo;
+  const from = V.x + V.w + 3;
+  const bend = (port.x - from) / 2;
+  const all = M.A.flatMap((row, i) => {
+    let end = port.row(i) - port.height / 2;
+    return row.map((a, j) => { end += a * port.height; return { i, j, a, y: end - (a * port.height) / 2 }; });
+  }).filter(({ a }) => a > 0).sort((p, q) => q.a - p.a);
+  return all.map(({ i, j, a, y }) => {
+    const slot = blends(plan)[i];
+    const done = smooth(part(now, plan.when.blend, late(slot, 0.34, 0.8)));
+    const mark = found?.ribbons.size ? (found.ribbons.has(`${i}.${j}`) ? " lit" : " off") : found ? " off" : "";
+    const [start, thick] = [V.row(j), Math.max(a * port.height, 0.8)];
+    const seen = part(now, plan.when.blend, late(slot, 0.28, 0.36));
+    return [
+      done > 0 && element("path", {
+        d: `M${from.toFixed(1)} ${start.toFixed(1)}C${(from + bend).toFixed(1)} ${start.toFixed(1)} ${(port.x - bend).toFixed(1)} ${y.toFixed(1)} ${port.x.toFixed(1)} ${y.toFixed(1)}`,
+        class: `ribbon${mark}`, "stroke-width": thick, pathLength: done < 1 && 1, "stroke-dasharray": done < 1 && `${done.toFixed(3)} 2`,
+      }),
+      seen > 0 && rect(port.x, y - thick / 2 + 0.4, 5, Math.max(thick - 0.8, 0.6), { class: `port${mark}`, opacity: seen }),
+      seen > 0 && plan.n < 4 && text(short(a, 2), port.x + 9, y + 3.8, { class: `share${mark}`, opacity: seen }),
+    ];
+  });
+}
+
+/** Names at both ends of a lane, above the keys, and before the values of a memory. */
+function names({ plan, geo, now, focus, look }) {
+  const { names: asking, answers, cross, when, n_q, n_k } = plan;
+  const { boxes, falls, column, key } = geo;
+  const button = (i) => ({ "data-cell": `T.${i}.0`, role: "button", tabindex: focus === `T.${i}.0` ? 0 : -1, "aria-label": `${asking[i]}: its lane` });
+  const name = (i, x, y, more) => text(asking[i], x, y + 5, { class: `token${look === `T.${i}.0` ? " self" : ""}`, ...more });
+  const all = range(n_q).map((i) => name(i, geo.start, boxes.X.row(i), button(i)));
+  if (cross) range(n_k).forEach((j) => all.push(text(answers[j], geo.start, boxes.M.row(j) + 5, { class: "token quiet" })));
+  if (falls) {
+    for (const id of Object.keys(boxes)) {
+      if (/^[XGZM]$/.test(id) || plan.blocks[id].stage > now.s) continue;
+      const those = id === "V" ? answers : asking;
+      those.forEach((word, i) => all.push(text(word, 0, boxes[id].row(i) + 4, { class: "token quiet" })));
+    }
+  } else {
+    const end = part(now, Object.values(when).at(-2), [0.94, 1]);
+    if (end) range(n_q).forEach((i) => all.push(name(i, geo.end, boxes.X.row(i), { opacity: end })));
+  }
+  if (now.s >= when.qkv) {
+    const { cell } = boxes.G;
+    const shift = cell > 60;
+    const longest = Math.max(...answers.map((word) => word.length));
+    const size = clamp(Math.floor((cell - 4) / (0.6 * longest)), falls ? 11.5 : 12.4, 13);
+    answers.forEach((word, j) => {
+      const [x, y] = [column(j), key.top - 7];
+      const seen = { class: "keyname", "font-size": size, opacity: strength(plan, "K", now) };
+      if (cell < 28) all.push(text(word.slice(0, 5), 0, 0, { ...seen, transform: `${at(x + 3.5, y + 3)} rotate(-90)` }));
+      else all.push(text(shift ? word : word.slice(0, Math.floor(cell / (0.6 * size))), shift ? x + 7 : x, y, { ...seen, "text-anchor": shift ? "start" : "middle" }));
+      if (cross && !falls) all.push(text(word, boxes.V.x + 2, boxes.V.row(j) - boxes.V.tile / 2 - 4, { class: "valuename", opacity: strength(plan, "V", now) }));
+    });
+  }
+  const { P } = boxes;
+  if (now.s >= when.words) plan.s.vocabulary.forEach((word, j) => all.push(text(word, P.x + (j + 0.5) * P.cell, P.row(0) - P.tile / 2 - 7, { class: "wordname" })));
+  return all;
+}
+
+const marked = ({ look, found }, id) => (!found ? "" : id === look ? " self" : found.reads.has(id) ? " lit" : found.feeds.has(id) ? " fed" : "");
+
+/** What makes a cell one that can be looked at. */
+function cell(c, name, role, words, value, ...content) {
+  const all = { class: `cell ${role}${marked(c, name)}`, "data-cell": name, role: "button", tabindex: c.focus === name ? 0 : -1 };
+  return group({ ...all, "aria-label": `${words}: ${short(value)}` }, content);
+}
+
+/** The numbers of a block as tinted tiles; where digits do not fit, hollow means below zero. */
+function tiles(c, id) {
+  const { plan, geo, now, head, M } = c;
+  const { role, columns } = plan.blocks[id];
+  const turned = id === "P" ? smooth(part(now, plan.when.shares, [0.1, 0.6])) : 1; // scores, then shares
+  const matrix = turned < 0.5 ? M.L : M[id];
+  const largest = Math.max(...matrix.flat().map(Math.abs)) || 1;
+  const tall = id === "K";
+  const box = tall ? geo.key : geo.boxes[id];
+  const [size, digits] = lettering(plan, geo, id, head);
+  const [w, h] = [box.cell - 2, tall ? box.tile - 2 : box.tile];
+  const bare = digits < 0;
+  const who = id === "K" || id === "V" || id === "M" ? plan.answers : plan.names;
+  return matrix.map((row, i) => row.map((value, k) => {
+    const shown = smooth(shownAt(plan, id, i, k, now, head));
+    if (!shown) return null;
+    const x = tall ? geo.column(i) - w / 2 : box.x + k * box.cell + 1;
+    const y = tall ? box.top + k * box.tile + 1 : box.row(i) - h / 2;
+    const share = (id === "P" ? 2.4 * turned * M.P[i][k] : Math.abs(value) / largest) * shown;
+    const hollow = bare && value < 0 && w > 6;
+    const inset = hollow ? 1.5 : 0;
+    const fill = bare ? 0.06 + (role === "ink" ? 0.5 : 0.84) * share : 0.03 + (role === "ink" ? 0.17 : 0.33) * share;
+    const other = id === "Z" && Math.floor(k / plan.d_v) !== head;
+    const pressed = c.found?.terms[c.found.step]?.reads.includes(`${id}.${i}.${k}`);
+    return cell(c, `${id}.${i}.${k}`, `${role}${other ? " other" : ""}${pressed ? " now" : ""}`, `${naming(plan, id, now)[1]}, ${who[i]}, ${k + 1} of ${columns}`, value,
+      rect(x + inset, y + inset, Math.max(w - 2 * inset, 1), h - 2 * inset, {
+        rx: Math.min(3, w / 3), fill: hollow ? "var(--page)" : tint(role, fill),
+        stroke: tint(role, hollow ? fill : role === "ink" ? 0.26 : 0.45), "stroke-width": hollow ? 3 : 1 }),
+      !bare && text(short(value, digits), x + w / 2, y + h / 2 + size * 0.36, {
+        "font-size": size, class: `digits${Math.abs(value) < 1e-9 ? " zero" : id === "P" && turned === 1 && value === Math.max(...row) ? " most" : ""}`, opacity: shown * Math.abs(2 * turned - 1) }));
+  }));
+}
+
+/** The grid, where each line of a query crosses each line of a key: scores that become shares. */
+function crossing(c) {
+  const { plan, geo, now, M } = c;
+  const { when, n_q } = plan;
+  const { size, height, row } = geo.boxes.G;
+  const scaled = smooth(part(now, when.scale, [0.2, 0.75]));
+  const closing = when.mask === undefined ? 0 : smooth(part(now, when.mask, [0.2, 0.6]));
+  const largest = Math.max(...M.S.flat().map(Math.abs)) || 1;
+  return M.A.map((weights, i) => weights.map((a, j) => {
+    const shown = shownAt(plan, "G", i, j, now);
+    if (!shown) return null;
+    const turn = slots(n_q, [1.4])[i];
+    const powered = smooth(part(now, when.softmax, late(turn, 0.05, 0.4)));
+    const shared = smooth(part(now, when.softmax, late(turn, 0.52, 0.92)));
+    const closed = M.masked[i][j] === -Infinity ? closing : 0;
+    const [cx, cy] = [geo.column(j), row(i)];
+    const [x, y] = [cx - size / 2, cy - height / 2];
+    const [score, divided] = [M.S[i][j], M.D[i][j]];
+    // Only numbers that are in the calculation: one fades out, the next fades in.
+    const [from, to, way, doing] = shared > 0 ? [Math.exp(divided), a, shared, `÷ ${short(sum(M.masked[i].map(Math.exp)), 2)}`]
+      : powered > 0 ? [divided, Math.exp(divided), powered, `e^${short(divided, 2)}`]
+        : scaled > 0 ? [score, divided, scaled, `÷ √${plan.d_k}`] : [score, score, 1, ""];
+    const value = way < 0.5 ? from : to;
+    const room = size - 8;
+    const large = size >= 66 ? 19 : size >= 56 ? 17 : size >= 40 ? 14 : 12.4;
+    let digits = shared >= 0.5 && size >= 56 ? 3 : 2;
+    while (digits > 1 && wide(short(value, digits), large) > room) digits--;
+    const tight = value > 0 && value < 1 && wide(short(value, 2), large) > room;
+    const said = tight ? short(value, 2).slice(1) : short(value, digits);
+    const fits = wide(said, large) <= room + (tight ? 4 : 0);
+    const fill = fits || shared > 0.5 ? a * shared : (0.05 + (0.5 * Math.abs(score)) / largest) * (1 - shared);
+    const ink = `var(--${cellInk(fill)})`;
+    const was = way < 1 ? doing : shared ? `${short(score, 1)} → ${short(divided, 2)}` : short(score, 1);
+    const words = `${plan.names[i]} asks, ${plan.answers[j]} answers`;
+    return cell(c, `G.${i}.${j}`, "weight", words, closed ? -Infinity : value,
+      rect(x, y, size, height, { rx: 4, fill: tint(fits || shared ? "weight" : "ink", fill), stroke: tint("weight", 0.55 * shown) }),
+      closed < 1 && fits && text(said, cx, cy + large * 0.36 + (size >= 56 && scaled > 0 ? 5 : 0), {
+        "font-size": large, class: "digits", fill: ink, opacity: shown * (1 - closed) * Math.abs(1 - 2 * way) }),
+      closed < 1 && size >= 56 && scaled > 0 && wide(was, 12.4) < size && text(was, x + 6, y + 15, { class: "was", fill: ink }),
+      closed > 0 && element("path", { d: hatch(x, y, size, height), class: "hatch", opacity: closed }));
+  }));
+}
+
+function hatch(x, y, w, h) {
+  return range(Math.ceil((w + h) / 8) - 1).map((k) => {
+    const d = 8 * (k + 1);
+    const [x0, y0, x1, y1] = [x + Math.max(d - h, 0), y + Math.min(d, h), x + Math.min(d, w), y + Math.max(d - w, 0)];
+    return `M${x0.toFixed(1)} ${y0.toFixed(1)}L${x1.toFixed(1)} ${y1.toFixed(1)}`;
+  }).join("");
+}
+
+/** The matrices that a line passes, with their numbers in miniature, the sums and the norms. */
+function gates(c) {
+  const { plan, geo, now, head, M, found } = c;
+  const { n, when, layer, stages, s: given } = plan;
+  const { boxes, column, level, pitch, falls, key } = geo;
+  const strong = (stage) => (!stages[now.s].lit || now.s === stage ? 1 : 0.5);
+  const right = (id) => boxes[id].x + boxes[id].w;
+  const gate = (id, letters, role, stage, x, y, upright, matrix, name) => {
+    const seen = part(now, stage, [0, 0.1]);
+    if (!seen) return null;
+    const [rows, columns] = [matrix.length, matrix[0].length];
+    const dot = Math.min(5, 22 / Math.max(rows, columns));
+    const label = 16 + 7 * (letters.length - 2);
+    const w = upright ? (id === "P" ? 58 : 28) : label + columns * dot + 16;
+    const h = upright ? (n - 1) * geo.lane + 34 : Math.max(28, falls || role === "ink" ? 0 : (n - 1) * pitch + 16);
+    const [gx, gy] = upright ? [x - (columns * dot) / 2, y + 2] : [x + w / 2 - columns * dot - 6, y - (rows * dot) / 2];
+    const largest = Math.max(...matrix.flat().map(Math.abs)) || 1;
+    const grades = [0.12, 0.5, 0.95].map((opacity, grade) => element("path", { fill: paint(role), "fill-opacity": opacity, d: matrix.flatMap((row, r) => row.map((value, k) => {
+      const share = Math.abs(value) / largest;
+      const mine = (share > 0.7 ? 2 : share > 0.3 ? 1 : 0) === grade;
+      return mine ? `M${(gx + k * dot).toFixed(1)} ${(gy + r * dot).toFixed(1)}h${(dot - 0.8).toFixed(1)}v${(dot - 0.8).toFixed(1)}h${(0.8 - dot).toFixed(1)}z` : "";
+    })).join("") }));
+    return group({ class: `gate${found && found.id === id ? " lit" : ""}`, opacity: seen * strong(stage), "data-gate": name },
+      rect(x - w / 2, y - h / 2, w, h, { rx: 5, stroke: paint(role) }),
+      text(symbol(letters, 13), upright ? x : x - w / 2 + 6, upright ? y - 6 : y + 4.5, { "text-anchor": upright ? "middle" : "start", fill: paint(role) }), grades);
+  };
+  const sign = (x, y, stage) => {
+    const seen = part(now, stage, [0.5, 0.64]);
+    return seen > 0 && group({ class: "sign", opacity: seen }, element("circle", { cx: x, cy: y, r: 9 }), element("path", { d: `M${x - 5} ${y}h10M${x} ${y - 5}v10` }));
+  };
+  const norm = (x, y, w, h, stage) => {
+    const seen = part(now, stage, [0.6, 0.7]);
+    return seen > 0 && group({ class: "gate", opacity: seen * strong(stage) }, rect(x - w / 2, y - h / 2, w, h, { rx: 5, stroke: "var(--line)" }),
+      text("norm", 0, 0, { class: "norm", transform: `${at(x + (w < h ? 4 : 0), y + (w < h ? 0 : 4))}${w < h ? " rotate(-90)" : ""}` }));
+  };
+  const further = [["O", "W_O", when.join, given.w_o, "w_o"], ["H", "W_1", when.think, given.w_1, "w_1"], ["F", "W_2", when.think, given.w_2, "w_2"],
+    ["P", "W_vocab", when.words, given.w_vocab, "w_vocab"]].filter(([id]) => boxes[id]);
+  const sums = layer ? [["N1", when.add1], ["N2", when.add2]] : [];
+  if (falls) {
+    const q = boxes.Q.x + boxes.Q.w / 2;
+    return [
+      gate("V", "W_V", "value", when.qkv, geo.left + 8, key.top + 30, false, M.W_V, "w_v"),
+      gate("Q", "W_Q", "query", when.qkv, q, geo.gate, false, M.W_Q, "w_q"),
+      gate("K", "W_K", "key", when.qkv, geo.trunk + 12, geo.gate, false, M.W_K, "w_k"),
+      further.map(([id, letters, stage, matrix, name]) => gate(id, letters, "ink", stage, geo.left + (id === "P" ? 40 : 20), boxes[id].row(0) - boxes[id].tile / 2 - (id === "P" ? 42 : 20), false, matrix, name)),
+      sums.map(([id, stage]) => {
+        const head_ = boxes[id].row(0) - boxes[id].tile / 2;
+        return [sign(geo.left + 20, head_ - 52, stage), norm(geo.left + 20, head_ - 20, 40, 18, stage)];
+      }),
+    ];
+  }
+  const center = (geo.top + geo.bottom) / 2;
+  const x = boxes.Q.x - 21;
+  const middle = (line) => (line(0) + line(plan.n_k - 1)) / 2;
+  return [
+    gate("Q", "W_Q", "query", when.qkv, x, center, true, M.W_Q, "w_q"),
+    gate("K", "W_K", "key", when.qkv, x, middle(level.key), false, M.W_K, "w_k"),
+    gate("V", "W_V", "value", when.qkv, x, middle(level.value), false, M.W_V, "w_v"),
+    further.map(([id, letters, stage, matrix, name]) => {
+      const before = plan.river[plan.river.indexOf(id) - 1];
+      const [gap, near] = [(right(before) + boxes[id].x) / 2, boxes[id].x - 20];
+      return gate(id, letters, "ink", stage, id === "H" ? near : gap, center, true, matrix, name);
+    }),
+    sums.map(([id, stage]) => [
+      range(plan.n_q).map((i) => sign(boxes[id].x - 40 - (plan.n_q - 1 - i) * pitch, geo.row(i), stage)),
+      norm(boxes[id].x - 16.5, center, 17, (n - 1) * geo.lane + 34, stage),
+    ]),
+  ];
+}
+
+/** The letter of a block, and its words where they do not run into others. */
+function title({ plan, geo, now }, id) {
+  const { boxes, key, falls } = geo;
+  const { role, stage } = plan.blocks[id];
+  const { lit } = plan.stages[now.s];
+  const [letters, words] = naming(plan, id, now);
+  const fill = id === "G" && now.s < plan.when.softmax ? "var(--ink)" : paint(role);
+  const all = { opacity: part(now, stage, [0, 0.2]) * (!lit || lit.includes(id) ? 1 : 0.66) };
+  const letter = (x, y, anchor) => text(symbol(letters, 17), x, y, { "text-anchor": anchor, class: "letters", fill });
+  const small = (x, y, anchor) => text(words, x, y, { "text-anchor": anchor, class: "words" });
+  if (id === "K") {
+    const [x, y] = [boxes.G.x - 8, (key.top + key.bottom) / 2];
+    return group(all, letter(x, y - 1, "end"), small(x, y + 15, "end"));
+  }
+  const box = boxes[id];
+  if (falls || id === "M") {
+    const pass = falls ? ({ V: 20, O: 56, H: 56, F: 56, N1: 52, N2: 52, P: 112 }[id] ?? 0) : 0;
+    const x = id === "G" ? Math.max(box.x + box.w - 140, boxes.Q.x + 84) : id === "M" && !falls ? geo.start + 2 : Math.min(box.x, geo.width - 76) + pass;
+    const y = box.title - (falls && id === "P" ? 16 : 0);
+    return group(all, text([symbol(letters, 16), element("tspan", { class: "words", dx: 7 }, words)], x, y, { class: "letters", fill }));
+  }
+  const x = box.x + box.w / 2;
+  const half = (other) => naming(plan, other, now)[1].length * 3.3;
+  const weighs = (other) => (!lit ? "XGZVPH".includes(other) || other === "N2" : lit.includes(other));
+  const rivals = plan.river.filter((other) => other !== id && plan.blocks[other].stage <= now.s && (weighs(other) || !weighs(id)));
+  const fits = rivals.every((other) => Math.abs(boxes[other].x + boxes[other].w / 2 - x) > half(id) + half(other) + 4);
+  const crossed = /^(X|N1|V)$/.test(id) && half(id) > box.w / 2 + 10; // lines come down there
+  return group(all, letter(x, box.title, "middle"), fits && !crossed && small(x, box.title + 16, "middle"));
+}
+
+/** What a stage does to its numbers: queries lie down on keys and are multiplied, weights fly to their ribbons. */
+function film(c) {
+  const { plan, now } = c;
+  if (now.u >= 1) return null;
+  return now.s === plan.when.scores ? meeting(c) : now.s === plan.when.blend ? flying(c) : null;
+}
+
+function chip(x, y, w, h, kind, opacity, content) {
+  return group({ transform: at(x, y), opacity }, rect(-w / 2, -h / 2, w, h, { rx: h / 2, class: `chip ${kind}` }), content && text(content, 0, 4.5, { class: "chip" }));
+}
+
+function meeting({ plan, geo, now, M }) {
+  const { n_k, d_k } = plan;
+  const { boxes, key, column } = geo;
+  const all = meetings(plan);
+  const k = all.findIndex(([from, to]) => now.u >= from && now.u < to);
+  if (k < 0) return null;
+  const [i, j, v] = [Math.floor(k / n_k), k % n_k, span(now.u, ...all[k])];
+  const [slide, drop] = [smooth(span(v, 0.03, 0.38)), smooth(span(v, 0.64, 0.9))];
+  const seen = span(v, 0, 0.05) * (1 - span(v, 0.9, 0.97));
+  return range(d_k).map((e) => {
+    const [q, answer] = [M.Q[i][e], M.K[j][e]];
+    const home = [column(j), key.top + (e + 0.5) * key.tile];
+    const from = [boxes.Q.x + (e + 0.5) * boxes.Q.cell, boxes.Q.row(i)];
+    const to = [column(j), boxes.G.row(i) + (e - (d_k - 1) / 2) * Math.min(16, boxes.G.height / (d_k + 1)) * (1 - span(drop, 0.8, 1))];
+    const [paired, multiplied] = [slide >= 1, drop > 0.12];
+    const [x, y] = paired ? [mix(home[0], to[0], drop), mix(home[1], to[1], drop)] : [mix(from[0], home[0] - key.cell * 0.36, slide), mix(from[1], home[1], slide)];
+    const said = multiplied ? short(q * answer, 2) : paired ? `${short(q, 1)}·${short(answer, 1)}` : short(q, 1);
+    const room = key.tile >= 15 && wide(said, 12) < boxes.G.cell + 8;
+    const words = paired && !multiplied ? [element("tspan", { class: "query" }, short(q, 1)), "·", element("tspan", { class: "key" }, short(answer, 1))]
+      : element("tspan", { class: !paired && "query" }, said);
+    return chip(x, y, room ? Math.max(24, wide(said, 12) + 12) : 12, room ? Math.min(22, key.tile - 3) : 8, paired ? "pair" : "asks", seen, room && words);
+  });
+}
+
+function flying({ plan, geo, now, M }) {
+  const { port, column, boxes } = geo;
+  return M.A.map((row, i) => row.map((a, j) => {
+    const slot = blends(plan)[i];
+    const seen = span(now.u, ...late(slot, 0, 0.04)) * (1 - span(now.u, ...late(slot, 0.32, 0.4)));
+    if (!seen || !a) return null;
+    const way = smooth(span(now.u, ...late(slot, 0.02, 0.32)));
+    const end = port.row(i) + (sum(row.slice(0, j)) + a / 2 - 0.5) * port.height;
+    return chip(mix(column(j), port.x + 2, way), mix(boxes.G.row(i), end, way) - Math.sin(Math.PI * way) * 26, 38, 22, "share", seen, short(a, 2));
+  }));
+}

@@ -1,0 +1,154 @@
+"""Flow in a real browser: its stages, its cells by keyboard, the microscope, what can be typed."""
+
+import pytest
+
+from attnlib.widgets import Flow
+from tests.site.harness import FRAMES, assert_nothing_moves, wake, write_page
+
+RIVER = ".river:visible [data-cell='{}']"
+
+
+@pytest.fixture
+def awake(page, tmp_path):
+    page.set_viewport_size({"width": 1000, "height": 900})
+    write_page(tmp_path, Flow())
+    return wake(page, (tmp_path / "page.html").as_uri())
+
+
+def told(page):
+    page.evaluate(FRAMES)
+    return page.locator(".ledger:visible").inner_text()
+
+
+def to_stage(page, stage):
+    """Drag the way to the end of that stage, counted from 1."""
+    page.get_by_role("slider", name="Stage").fill(str(stage))
+    page.evaluate(FRAMES)
+
+
+def test_stages_turn_by_key_and_nothing_is_there_before_its_time(awake):
+    slider = awake.get_by_role("slider", name="Stage")
+    slider.press("Home")
+    to_stage(awake, 1)
+    assert awake.locator(RIVER.format("Q.0.0")).count() == 0
+    assert awake.get_by_role("button", name="Next stage").is_enabled()
+    awake.emulate_media(reduced_motion="reduce")
+    for stage in ("Q, K, V", "Scores", "Scale", "Softmax", "Blend", "Whole"):
+        slider.press("ArrowRight")
+        awake.evaluate(FRAMES)
+        assert slider.get_attribute("aria-valuetext").endswith(stage)
+    assert awake.get_by_role("button", name="Next stage").is_disabled()
+
+
+def test_it_plays_by_itself_and_stops(awake):
+    to_stage(awake, 4.9)
+    awake.get_by_role("button", name="Play").click()
+    awake.wait_for_function(
+        "document.querySelector('[name=moment]').ariaValueText.includes('Softmax')"
+        " && document.querySelector('[name=moment]').value > 4.1"
+    )
+    awake.get_by_role("button", name="Pause").click()
+    moment = awake.locator("[name=moment]").input_value()
+    awake.wait_for_timeout(200)
+    assert awake.locator("[name=moment]").input_value() == moment
+
+
+def test_every_product_can_be_stepped_from_the_first_to_the_last(awake):
+    awake.locator(RIVER.format("Q.0.0")).focus()
+    awake.keyboard.press("+")
+    assert "product 1 of 4, so far 1" in told(awake)
+    awake.keyboard.press("+")
+    awake.keyboard.press("+")
+    assert "product 3 of 4, so far 2" in told(awake)
+    steps = 3
+    while awake.locator("[name=more]:visible").count():
+        before = told(awake)
+        awake.locator("[name=more]:visible").click()
+        steps += 1
+        if told(awake) == before:
+            break
+    # Q, K, V: 4 numbers of 4 products; S and Z: 4 numbers of 2; then there is no next one.
+    assert steps == 3 * 16 + 2 * 8 + 1
+    assert "1.888386·0 + 0.111614" not in before and "= 0.111614" in before
+
+
+def test_arrow_keys_walk_and_enter_opens_the_microscope(awake):
+    awake.locator(RIVER.format("G.0.0")).focus()
+    awake.keyboard.press("ArrowRight")
+    assert "16.918829 ÷ (1 + 16.918829) = 0.944193" in told(awake).replace("\n", "")
+    awake.keyboard.press("Enter")
+    panel = awake.get_by_role("dialog", name="A weight under the microscope")
+    assert "Chai asks, piyo answers: 0.944193" in panel.inner_text().replace("\n", " ")
+    awake.keyboard.press("Escape")
+    assert panel.is_hidden()
+    assert awake.evaluate("document.activeElement.dataset.cell") == "G.0.1"
+
+
+def test_a_touch_looks_and_a_second_one_opens(browser, tmp_path):
+    write_page(tmp_path, Flow())
+    context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
+    page = wake(context.new_page(), (tmp_path / "page.html").as_uri())
+    weight = page.locator(".falls [data-cell='G.0.1']")
+    weight.tap()
+    assert "= 0.944193" in told(page) and page.get_by_role("dialog").count() == 0
+    weight.tap()
+    page.get_by_role("dialog").wait_for()
+    context.close()
+
+
+def test_it_follows_an_entry(awake):
+    awake.locator(".lies [data-gate=w_k]").click()
+    box = awake.get_by_label("W K, row 1, column 1")
+    assert box.evaluate("box => box === document.activeElement")
+    w_k = [list(row) for row in Flow().w_k]
+    box.fill("1,5")
+    w_k[0][0] = 1.5
+    awake.evaluate(FRAMES)
+    expected = Flow(w_k=w_k).output
+    shown = awake.locator(RIVER.format("Z.0.1")).get_attribute("aria-label")
+    assert shown.endswith(f"{expected[0, 1]:.3f}")
+    assert box.input_value() == "1,5"  # not while it is typed in
+    box.blur()
+    assert box.input_value() == "1.5"
+
+
+@pytest.mark.parametrize("text", ["NaN", "", "1e999", "chai", "-101"])
+def test_absurd_entry_is_told_beside_its_field_and_the_state_stays(awake, text):
+    awake.get_by_text("Change the words and the numbers").click()
+    box = awake.get_by_label("X, row 1, column 1")
+    box.fill(text)
+    awake.evaluate(FRAMES)
+    table = awake.locator(".typed", has=box)
+    assert "An entry needs a number from −100 to 100" in table.get_by_role("alert").inner_text()
+    assert awake.locator(RIVER.format("X.0.0")).get_attribute("aria-label").endswith(": 1")
+    box.blur()
+    awake.evaluate(FRAMES)
+    assert box.input_value() == "1" and table.get_by_role("alert").count() == 0
+
+
+def test_words_can_be_changed(awake):
+    awake.get_by_text("Change the words and the numbers").click()
+    words = awake.get_by_label("Words, 1 to 6")
+    words.fill("piyo <b> chai piyo")
+    awake.evaluate(FRAMES)
+    assert awake.locator(".lies [data-block=G] [data-cell]").count() == 16
+    assert awake.locator(".river:visible .token", has_text="<b>").count()
+    words.fill("one two three four five six seven")
+    awake.evaluate(FRAMES)
+    assert "1 to 6 words are needed" in awake.get_by_role("alert").inner_text()
+    assert awake.locator(".lies [data-block=G] [data-cell]").count() == 16
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("made", [Flow.encoder_layer, Flow.writing])
+def test_nothing_moves_from_stage_to_stage(browser, tmp_path, width, made):
+    write_page(tmp_path, made())
+
+    def states(page):
+        for stage in range(1, len(made().stages) + 1):
+            to_stage(page, stage)
+            yield
+        page.locator(RIVER.format("Z.0.0")).first.hover()
+        yield
+
+    assert_nothing_moves(browser, (tmp_path / "page.html").as_uri(), width, states)

@@ -1,0 +1,182 @@
+"""Flow: its numbers against attnlib, what it says about each of them, its errors."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import attnlib
+from attnlib.widgets import Flow
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+flows = SAMPLES[Flow]
+some = settings(steady, max_examples=20)
+
+# The numbers of the course, as its chapters print them.
+CHAI = [[0.111614, 1.888386], [1.888386, 0.111614]]
+LAYER = [[1.2746, -0.4573, 0.5485, -1.3658], [1.0093, 0.1268, 0.5089, -1.6450]]
+SHARES = [[0.672, 0.019, 0.309], [0.019, 0.672, 0.309], [0.212, 0.212, 0.576]]
+
+
+def test_chai_piyo():
+    flow = Flow()
+    assert flow.Q.tolist() == flow.V.tolist() == [[2, 0], [0, 2]]
+    assert flow.K.tolist() == [[0, 2], [2, 0]]
+    assert flow.scores.tolist() == [[0, 4], [4, 0]]
+    assert flow.weights.round(6).tolist() == [[0.055807, 0.944193], [0.944193, 0.055807]]
+    assert flow.output.round(6).tolist() == CHAI
+    line = js(flow, 'told(state, "G.0.1")')["lines"]
+    said = ["".join(piece["text"] for piece in part["pieces"]) for part in line]
+    assert said == [
+        "2·2 + 0·0 = 4",
+        "4 ÷ √2 = 2.828427",
+        "e^2.828427 = 16.918829",
+        "16.918829 ÷ (1 + 16.918829) = 0.944193",
+    ]
+
+
+def test_two_heads_the_layer_and_the_words_that_are_written():
+    two = Flow.two_heads()
+    assert two.output.round(3).tolist() == [[-1.777, 1.777, 2, 2], [1.777, -1.777, 2, 2]]
+    np.testing.assert_allclose(Flow.encoder_layer().layer_output, LAYER, atol=1e-4)
+    writing = Flow.writing()
+    assert writing.output[:2].round(6).tolist() == CHAI and writing.output[2].tolist() == [1, 1]
+    assert writing.shares.round(3).tolist() == SHARES
+    written = [writing.vocabulary[word] for word in writing.shares.argmax(axis=1)]
+    assert written == ["drink", "tea", "<end>"]
+
+
+def test_the_layer_is_that_of_attnlib():
+    flow = Flow.encoder_layer(mask="causal")
+    w_q, w_k, w_v, w_o = (np.array(w) for w in (flow.w_q, flow.w_k, flow.w_v, flow.w_o))
+    layer = attnlib.EncoderLayer(
+        attention=attnlib.MultiHeadAttention(w_q=w_q, w_k=w_k, w_v=w_v, w_o=w_o, n_heads=1),
+        feed_forward=attnlib.FeedForward(
+            *(np.array(w, float) for w in (flow.w_1, flow.b_1, flow.w_2, flow.b_2))
+        ),
+        norm_1=attnlib.LayerNorm(),
+        norm_2=attnlib.LayerNorm(),
+    )
+    expected, weights = layer(np.array(flow.x), attnlib.causal_mask(2))
+    np.testing.assert_allclose(flow.layer_output, expected, atol=1e-12)
+    np.testing.assert_allclose(flow.weights, weights[0], atol=1e-12)
+
+
+@some
+@given(flow=flows)
+def test_javascript_computes_what_attnlib_computes(flow):
+    found = js(flow, "compute(state)")
+    heads = found["heads"]
+    last = found.get("N2", found.get("O", found["Z"]))
+    for name, there, expected in (
+        ("scores", [head["S"] for head in heads], flow.scores),
+        ("weights", [head["A"] for head in heads], flow.weights),
+        ("output", found.get("O", found["Z"]), flow.output),
+        ("layer_output", last, flow.layer_output),
+        ("shares", found.get("P"), flow.shares),
+    ):
+        if expected is not None:
+            expected = expected.reshape(np.shape(there))  # one head has no axis of its own
+            np.testing.assert_allclose(there, expected, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@some
+@given(flow=flows)
+def test_what_is_written_gives_what_it_says(flow):
+    """Each sum under a cell, calculated; and its products add up to the score or the number."""
+    for told in js(flow, "cells(state).map(name => widget.told(state, name))"):
+        for line in told["lines"]:
+            text = "".join(piece["text"] for piece in line["pieces"])
+            written = re.fullmatch(r"(.*[·÷+].*) = (\S+)", text)
+            if not written or set("∞^") & set(text):
+                continue
+            left, right = (part.replace("−", "-") for part in written.groups())
+            left = re.sub(r"√(\d+)", r"math.sqrt(\1)", left).replace("mean ", "")
+            value = eval(left.replace("·", "*").replace("÷", "/"), {"math": math, "max": max})
+            assert value == pytest.approx(float(right), abs=0.01 * (1 + abs(value))), text
+        if told["terms"] and told["id"] in "QKVZO":
+            total = sum(term["product"] for term in told["terms"])
+            assert total == pytest.approx(told["value"], abs=1e-9)
+
+
+@some
+@given(flow=flows)
+def test_copied_code_gives_the_same(flow):
+    names = run(js(flow, "code(state)"))
+    weights = flow.weights.reshape(names["A"].shape)
+    np.testing.assert_allclose(names["A"], weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(names["Z"], flow.layer_output, rtol=0, atol=1e-9)
+    if flow.vocabulary:
+        np.testing.assert_allclose(names["P"], flow.shares, rtol=0, atol=1e-9)
+
+
+@some
+@given(flow=flows)
+def test_nothing_is_drawn_that_no_stage_has_reached(flow):
+    blocks = js(flow, "blocks(state)")
+    stages = flow.stages
+    for stage in (stages[0], "scores", flow.stage):
+        flow.stage = stage
+        soup = picture(flow)
+        drawn = {cell["data-cell"].split(".")[0] for cell in soup.select(".lies [data-cell]")}
+        reached = {id for id, made in blocks.items() if stages.index(made) <= stages.index(stage)}
+        assert drawn == reached | {"T"}
+        fall = {cell["data-cell"].split(".")[0] for cell in soup.select(".falls [data-cell]")}
+        assert fall == drawn
+
+
+def test_a_power_too_large_for_a_float_is_said():
+    flow = Flow(x=np.full((2, 4), 100), w_q=np.full((4, 2), 100), w_k=np.eye(4, 2))
+    lines = js(flow, 'told(state, "G.0.0")')["lines"]
+    text = " ".join(piece["text"] for line in lines for piece in line["pieces"])
+    assert "the row’s largest is subtracted first" in text and "∞" not in text
+    assert picture(flow)
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "message"),
+    [
+        ("x", [[1, math.nan, 0, 0], [0, 0, 0, 0]], "x needs entries from -100 to 100"),
+        ("x", [[1, 101, 0, 0], [0, 0, 0, 0]], "x needs entries from -100 to 100"),
+        ("w_k", [[1, 2], [3]], "w_k needs rows of numbers"),
+        ("w_k", [[1, 2]], r"w_k needs shape \(4, 2\); got \(1, 2\)"),
+        ("w_v", [1, 2], r"w_v needs at most 8 rows of 8 numbers; got shape \(2,\)"),
+        ("x", np.ones((7, 4)).tolist(), r"x needs at most 6 rows of 8 numbers; got shape \(7, 4\)"),
+        ("x", [], "x needs rows of numbers; got none"),
+        ("heads", 3, "w_q needs columns for 3 heads; got 2"),
+        ("head", 1, "head needs a number from 0 to 0; got 1"),
+        ("stage", "heads", "stage needs one of rows, qkv, .*; got heads"),
+        ("layer", True, "layer needs w_o, w_1, b_1, w_2, b_2; there is no w_o"),
+        ("vocabulary", ["a", "b"], r"w_vocab needs shape \(2, 2\); got nothing"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_the_state_stays(trait, value, message):
+    flow = Flow()
+    before = repr(flow)
+    with pytest.raises(ValueError, match=message):
+        setattr(flow, trait, value)
+    assert repr(flow) == before
+
+
+@pytest.mark.parametrize(
+    ("traits", "message"),
+    [
+        ({"tokens": ["one"]}, "tokens needs 2 words, one a row of x; got 1"),
+        ({"memory": np.ones((3, 4))}, "memory_tokens needs 3 words, one a row of memory; got 0"),
+        (
+            {"memory": np.ones((1, 3)), "memory_tokens": ["a"]},
+            r"memory needs shape \(1, 4\); got \(1, 3\)",
+        ),
+        (
+            {"memory": np.ones((1, 4)), "memory_tokens": ["a"], "mask": "causal"},
+            "mask needs to be 'none' where there is a memory",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_each_other(traits, message):
+    with pytest.raises(ValueError, match=message):
+        Flow(**traits)
