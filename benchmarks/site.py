@@ -124,7 +124,7 @@ REPAINT = """async (rounds) => {
 def repaint(browser, site):
     """Return {slow-down of the CPU: words} for AttentionExplorer at 64 tokens and d_k = 512."""
     page = browser.new_page()
-    page.goto(f"{site}/index.html")
+    page.goto(f"{site}/chapters/09-encoder-decoder.html")
     awake(page)
     page.get_by_label("Sentence").fill(" ".join(f"word{i}" for i in range(64)))
     page.wait_for_timeout(1000)
