@@ -13,7 +13,7 @@ from tools import pdf
 
 KEPT = ["chapters/03-chai-piyo-by-hand.html", "chapters/04-scaling.html", "glossary.html"]
 TITLES = ["Contents", "Attention by Hand", "3. “Chai piyo” by hand"]
-TITLES += ["4. Why divide by the square root of d_k", "Glossary"]
+TITLES += ["4. Why scores are divided", "Glossary"]
 TEXT_WIDTH = 627  # CSS pixels between the margins of A4
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 
