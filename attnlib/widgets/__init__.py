@@ -3,7 +3,6 @@
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.flow import Flow
-from attnlib.widgets.hand_calculator import HandCalculator
 from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.mask_painter import MaskPainter
@@ -19,7 +18,6 @@ __all__ = [
     "AttentionExplorer",
     "CostCalculator",
     "Flow",
-    "HandCalculator",
     "HeadsViewer",
     "LayerExplorer",
     "MaskPainter",

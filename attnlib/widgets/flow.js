@@ -123,6 +123,18 @@ function weightOf(flow, [i, j], head) {
   };
 }
 
+const fits = (matrix, like) => Array.isArray(matrix) && matrix.length === like.length && matrix.every((x, i) =>
+  (Array.isArray(like[i]) ? fits(x, like[i]) : typeof x === "number" && Math.abs(x) <= LARGEST));
+const named = (tokens) => Array.isArray(tokens) && tokens.length > 0 && tokens.length <= MOST && tokens.every((token) => typeof token === "string" && words(token).length === 1);
+const rows = (tokens, like) => (matrix, s) => fits(matrix, s[tokens].map(() => s[like][0]));
+/** Words and entries stand in the address, the parts of a layer do not. */
+export const shared = {
+  tokens: named, x: rows("tokens", "x"), memory_tokens: (tokens, s) => s.memory.length > 0 && named(tokens), memory: rows("memory_tokens", "memory"),
+  ...Object.fromEntries(Object.keys(MATRICES).slice(2).map((name) => [name, (matrix, s) => fits(matrix, s[name])])),
+  heads: false, layer: false, vocabulary: false, head: (head, s) => Number.isInteger(head) && head >= 0 && head < s.heads,
+  mask: (mask, s) => mask === "none" || (mask === "causal" && !s.memory.length), stage: (stage, s) => plan(s).stages.some(({ id }) => id === stage),
+};
+
 export const label = ({ tokens, layer, memory, vocabulary }) => `Flow: the way of ${tokens.join(" ")} through ${
   memory.length ? "cross-attention" : layer ? "an encoder layer" : "attention"}${vocabulary.length ? " to the next word" : ""}`;
 
@@ -234,13 +246,16 @@ export function live(view) {
 
   // Moving: towards a goal, a stage in its own time; playing rests a moment after each.
   let run = 0;
+  let aim = null;
   function move(goal, playing) {
     const mine = ++run;
+    aim = playing ? null : goal;
     let [last, rest, expected] = [performance.now(), 0, null];
     if (playing) view.set({ playing: true });
     const frame = (stamp) => {
       const state = view.state();
-      if (mine !== run || (expected !== null && state.u !== expected) || (playing && !state.playing)) return;
+      if (mine !== run) return;
+      if ((expected !== null && state.u !== expected) || (playing && !state.playing)) return void (aim = null);
       const passed = Math.min(Math.max(stamp - last, 0) / 1000, 0.1);
       last = stamp;
       const t = time();
@@ -258,13 +273,17 @@ export function live(view) {
         }
       }
       if (Math.abs(time() - goal) > 1e-6) requestAnimationFrame(frame);
-      else if (playing) view.set({ playing: false });
+      else {
+        aim = null;
+        if (playing) view.set({ playing: false });
+      }
     };
     requestAnimationFrame(frame);
   }
   function go(t) {
     const goal = Math.min(Math.max(t, 0), flow().stages.length);
     run++;
+    aim = null;
     if (calm.matches || Math.abs(goal - time()) > 1.01) put(goal, { playing: false });
     else {
       view.set({ playing: false });
@@ -272,8 +291,8 @@ export function live(view) {
     }
     requestAnimationFrame(follow);
   }
-  const next = () => go(Math.floor(time() + 1e-6) + 1);
-  const back = () => go(Math.ceil(time() - 1e-6) - 1);
+  const next = () => go(Math.floor((aim ?? time()) + 1e-6) + 1);
+  const back = () => go(Math.ceil((aim ?? time()) - 1e-6) - 1);
   /** Without motion: one finished picture after the other. */
   function slides() {
     if (!view.state().playing) return;
@@ -307,6 +326,7 @@ export function live(view) {
   view.on("play", "click", play);
   view.on("moment", "input", ({ target }) => {
     run++;
+    aim = null;
     put(Number(target.value), { playing: false });
   });
   view.on("stages", "click", ({ target }) => {

@@ -224,13 +224,13 @@ function crossing(c) {
     const fits = wide(said, large) <= room + (tight ? 4 : 0);
     const fill = fits || shared > 0.5 ? a * shared : (0.05 + (0.5 * Math.abs(score)) / largest) * (1 - shared);
     const ink = `var(--${cellInk(fill)})`;
-    const was = way < 1 ? doing : shared ? `${short(score, 1)} → ${short(divided, 2)}` : short(score, 1);
+    const was = way < 1 ? doing : shared ? `${short(score, 1)}→${short(divided, 2)}` : short(score, 1);
     const words = `${plan.names[i]} asks, ${plan.answers[j]} answers`;
     return cell(c, `G.${i}.${j}`, "weight", words, closed ? -Infinity : value,
       rect(x, y, size, height, { rx: 4, fill: tint(fits || shared ? "weight" : "ink", fill), stroke: tint("weight", 0.55 * shown) }),
       closed < 1 && fits && text(said, cx, cy + large * 0.36 + (size >= 56 && scaled > 0 ? 5 : 0), {
         "font-size": large, class: "digits", fill: ink, opacity: shown * (1 - closed) * Math.abs(1 - 2 * way) }),
-      closed < 1 && size >= 56 && scaled > 0 && wide(was, 12.4) < size && text(was, x + 6, y + 15, { class: "was", fill: ink }),
+      closed < 1 && size >= 56 && scaled > 0 && wide(was, 12.4) < size - 8 && text(was, x + 6, y + 15, { class: "was", fill: ink }),
       closed > 0 && element("path", { d: hatch(x, y, size, height), class: "hatch", opacity: closed }));
   }));
 }
@@ -265,9 +265,9 @@ function gates(c) {
       const mine = (share > 0.7 ? 2 : share > 0.3 ? 1 : 0) === grade;
       return mine ? `M${(gx + k * dot).toFixed(1)} ${(gy + r * dot).toFixed(1)}h${(dot - 0.8).toFixed(1)}v${(dot - 0.8).toFixed(1)}h${(0.8 - dot).toFixed(1)}z` : "";
     })).join("") }));
-    return group({ class: `gate${found && found.id === id ? " lit" : ""}`, opacity: seen * strong(stage), "data-gate": name },
+    return [rect(x - w / 2, y - h / 2, w, h, { rx: 5, fill: "var(--page)" }), group({ class: `gate${found && found.id === id ? " lit" : ""}`, opacity: seen * strong(stage), "data-gate": name },
       rect(x - w / 2, y - h / 2, w, h, { rx: 5, stroke: paint(role) }),
-      text(symbol(letters, 13), upright ? x : x - w / 2 + 6, upright ? y - 6 : y + 4.5, { "text-anchor": upright ? "middle" : "start", fill: paint(role) }), grades);
+      text(symbol(letters, 13), upright ? x : x - w / 2 + 6, upright ? y - 6 : y + 4.5, { "text-anchor": upright ? "middle" : "start", fill: paint(role) }), grades)];
   };
   const sign = (x, y, stage) => {
     const seen = part(now, stage, [0.5, 0.64]);

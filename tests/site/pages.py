@@ -70,8 +70,9 @@ USE_WIDGETS = f"""async () => {{
     await use(button, () => button.click());
   }}
 }}"""
-# Furo lets the column of text scroll, so that the page itself never seems to be too wide.
+# Where the column of text scrolls, the page itself never seems to be too wide.
 OVERHANG = """Math.max(...["html", ".content"].map(at => document.querySelector(at))
+  .filter(box => box.localName === "html" || getComputedStyle(box).overflowX !== "visible")
   .map(box => box.scrollWidth - box.clientWidth))"""
 
 

@@ -65,7 +65,7 @@ def notebook(lab, browser):
     assert ":::" not in box.inner_text()
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
-    page.locator(".abh-hand-calculator fieldset:enabled").first.wait_for(timeout=60_000)
+    page.locator(".abh-flow fieldset:enabled").first.wait_for(timeout=60_000)
     page.get_by_text("| Idle").wait_for(timeout=60_000)
     client = BlockingKernelClient()
     client.load_connection_file(str(next(runtime.glob("kernel-*.json"))))
@@ -91,27 +91,27 @@ def eventually(found, expected):
     assert found() == expected
 
 
-def test_arrow_keys_move_the_slider_and_the_trait(notebook):
+def test_arrow_keys_move_the_stage_and_the_trait(notebook):
     page, client = notebook
-    slider = page.get_by_role("slider", name="Step").first
+    slider = page.get_by_role("slider", name="Stage").first
     slider.scroll_into_view_if_needed()
     for _ in range(3):
         slider.press("ArrowRight")
-    eventually(lambda: ask(client, "calculator.step"), 3)
-    assert page.locator(".abh-hand-calculator .main .number").first.inner_text() == "4"
+    eventually(lambda: ask(client, "flow.stage"), "scale")
+    assert slider.get_attribute("aria-valuetext") == "Stage 4 of 7, Scale"
 
 
 def test_a_typed_entry_reaches_the_numpy_arrays(notebook):
     page, client = notebook
+    page.get_by_text("Change the words and the numbers").first.click()
     page.get_by_label("X, row 1, column 1").first.fill("2")
-    eventually(lambda: ask(client, "calculator.X[0][0]"), 2.0)
-    assert ask(client, "calculator.Q.tolist()") == [[3, 0], [0, 2]]
-    weight = ask(client, "round(float(calculator.weights[0, 1]), 6)")
-    assert page.locator("[data-cell=A_0_1]").first.inner_text() == f"{weight:.6f}"
+    eventually(lambda: ask(client, "flow.x[0][0]"), 2.0)
+    assert ask(client, "flow.Q.tolist()") == [[3, 0], [0, 2]]
 
 
 def test_a_trait_set_in_python_moves_the_page(notebook):
     page, client = notebook
-    client.execute_interactive("calculator.step = 75", timeout=20, output_hook=lambda _: None)
-    shown = page.locator(".abh-hand-calculator .main .number").first
-    eventually(shown.inner_text, "76")
+    client.execute_interactive("flow.stage = 'whole'", timeout=20, output_hook=lambda _: None)
+    weight = ask(client, "round(float(flow.weights[0, 1]), 3)")
+    shown = page.locator(".river:visible [data-cell='G.0.1']").first
+    eventually(lambda: shown.get_attribute("aria-label").endswith(f": {weight:.3f}"), True)

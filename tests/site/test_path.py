@@ -61,6 +61,6 @@ def test_every_widget_of_every_chapter_is_met_and_used_on_the_way(browser, site)
     context.close()
     assert visited == ["index", *CHAPTERS]
     assert noise == []
-    instruments = {"AttentionExplorer", "HandCalculator", "ScalingExplorer", "MaskPainter"}
+    instruments = {"AttentionExplorer", "Flow", "ScalingExplorer", "MaskPainter"}
     instruments |= {"HeadsViewer", "PositionsExplorer", "LayerExplorer", "CostCalculator"}
     assert instruments | {"Predict", "Quiz", "Progress"} <= used.keys()

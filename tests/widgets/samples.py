@@ -10,7 +10,6 @@ from attnlib.widgets import (
     AttentionExplorer,
     CostCalculator,
     Flow,
-    HandCalculator,
     HeadsViewer,
     LayerExplorer,
     MaskPainter,
@@ -100,25 +99,6 @@ def costs(draw):
         width=draw(st.integers(0, 2**20)),
         memory=draw(st.floats(1e-3, 1e6)),
     )
-
-
-@st.composite
-def hands(draw):
-    n, d_model, d_k, d_v = (draw(st.integers(1, 4)) for _ in range(4))
-    entries = st.floats(-3, 3).map(lambda x: round(x, 2) + 0.0)
-
-    def matrix(rows, columns):
-        row = st.lists(entries, min_size=columns, max_size=columns)
-        return draw(st.lists(row, min_size=rows, max_size=rows))
-
-    made = HandCalculator(
-        X=matrix(n, d_model),
-        W_Q=matrix(d_model, d_k),
-        W_K=matrix(d_model, d_k),
-        W_V=matrix(d_model, d_v),
-    )
-    made.step = draw(st.integers(0, made.n_steps - 1))
-    return made
 
 
 @st.composite
@@ -229,7 +209,6 @@ SAMPLES = {
     Quiz: quizzes(),
     CostCalculator: costs(),
     Flow: flows(),
-    HandCalculator: hands(),
     MaskPainter: painters(),
     LayerExplorer: st.builds(
         LayerExplorer,
