@@ -668,7 +668,7 @@ class DecoderLayer:
         X^{(2)} &= \mathrm{Norm}(X^{(1)} + \mathrm{MultiHead}(X^{(1)}, M)) \\
         X^{(3)} &= \mathrm{Norm}(X^{(2)} + \mathrm{FFN}(X^{(2)}))
 
-    Eqs. (2) to (4) of chapter 9. With `norm_first` each norm moves inside, before its sublayer.
+    Eqs. (2) to (4) of chapter 10. With `norm_first` each norm moves inside, before its sublayer.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ def is_here():
 
 
 def load_recording():
-    """Return what all-MiniLM-L6-v2 answered in chapter 13, for machines without the model.
+    """Return what all-MiniLM-L6-v2 answered in chapter 14, for machines without the model.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def mean_pool(states, mask):
     .. math:: \bar x = \frac{\sum_i M_i x_i}{\sum_i M_i}, \qquad
               u = \frac{\bar x}{\lVert \bar x \rVert}
 
-    Eqs. (2) and (3) of chapter 13.
+    Eqs. (2) and (3) of chapter 14.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class MiniLM:
 
 
 class Recording:
-    """The answers of `MiniLM` to the questions of chapter 13, read from a file.
+    """The answers of `MiniLM` to the questions of chapter 14, read from a file.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class Recording:
             arrays = [self._arrays[recorded_name(method, question, part)] for part in parts]
         except KeyError:
             raise MissingModelError(
-                f"this takes the model; recorded are only the sentences of chapter 13, "
+                f"this takes the model; recorded are only the sentences of chapter 14, "
                 f"not {question!r}. {ADVICE}"
             ) from None
         return tuple(a.astype(np.float32) if a.dtype == np.float16 else a for a in arrays)

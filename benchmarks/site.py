@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 from benchmarks.attention import processor, table
 from tests.conftest import CHROMIUM_FLAGS, STEADY, Zipped, serve
 from tests.site.harness import awake
-from tests.site.pages import SCHEMES, WIDTHS, left, visit_page
+from tests.site.pages import PAGES, SCHEMES, WIDTHS, left, visit_page
 from tests.site.test_accessibility import ALL, axe_findings
 from tools.install import ROOT, SetupError, find_browser, last_line, say
 
@@ -260,8 +260,7 @@ def main():
         "--runs", type=int, default=3, help="Lighthouse runs a page, 3 if not given; 0 for none"
     )
     runs = parser.parse_args().runs
-    names = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
-    if not names:
+    if not PAGES:
         raise SetupError("there is no built site: run `make book` first")
     if not find_browser():
         raise SetupError("there is no browser: run `make browser` first")
@@ -273,7 +272,7 @@ def main():
             browser = playwright.chromium.launch(executable_path=find_browser(), args=STEADY)
             say("site: slider to repaint ...")
             repaints = repaint(browser, site)
-            for name in names:
+            for name in PAGES:
                 say(f"site: {name} ...")
                 pages[name] = visit(browser, name, site)
             browser.close()
@@ -282,7 +281,7 @@ def main():
         except SetupError as error:
             say(f"Lighthouse is left out: {error}.")
             program = None
-        for name in names if program else []:
+        for name in PAGES if program else []:
             say(f"site: Lighthouse, {name} ...")
             scores[name] = lighthouse(program, f"{site}/{name}", runs)
     tests = {words: tested(expression) for words, expression in TESTED.items()}

@@ -25,11 +25,12 @@ FIRST_EDITION = (
     "06-many-heads",
     "07-where-am-i",
     "08-the-encoder-layer",
-    "09-encoder-decoder",
-    "10-what-it-costs",
+    "09-what-each-part-is-for",
+    "10-encoder-decoder",
     "11-backwards-and-learning",
-    "12-the-parity-atlas",
-    "13-a-real-encoder",
+    "12-what-it-costs",
+    "13-the-parity-atlas",
+    "14-a-real-encoder",
 )
 
 SITE = ROOT / "_build" / "html"

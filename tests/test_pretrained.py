@@ -422,7 +422,7 @@ def test_a_sentence_that_was_not_recorded():
     for ask, asked in (("read", "Good morning"), ("embed", ["Good morning"])):
         with raises(
             MissingModelError,
-            "this takes the model; recorded are only the sentences of chapter 13, not "
+            "this takes the model; recorded are only the sentences of chapter 14, not "
             f"{asked!r}. {pretrained.ADVICE}",
         ):
             getattr(pretrained.load_recording(), ask)(asked)

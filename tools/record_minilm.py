@@ -1,4 +1,4 @@
-"""Store what the model answers in chapter 13: `python -m tools.record_minilm`.
+"""Store what the model answers in chapter 14: `python -m tools.record_minilm`.
 
 Runs the chapter's cells with the model and writes down each answer, so that the chapter can be
 run where the model is not. To be repeated when the chapter asks something else.
@@ -15,7 +15,7 @@ import numpy as np
 from attnlib import pretrained
 from tools.install import ROOT, say
 
-CHAPTER = ROOT / "chapters" / "13-a-real-encoder.ipynb"
+CHAPTER = ROOT / "chapters" / "14-a-real-encoder.ipynb"
 
 
 class Recorder:

@@ -1,5 +1,5 @@
 # ruff: noqa: N803 -- learners write X, M, W_Q and V as in the formula, and messages repeat them
-"""Checkers of chapters 8 to 10: layer norm, cross-attention, online softmax."""
+"""Checkers of chapters 8 to 12: layer norm, cross-attention, online softmax."""
 
 import math
 
@@ -120,11 +120,11 @@ def layer_norm(function):
     return judge(function, right, mistakes, cases, returns, keeps_dtype=True)
 
 
-# Chapter 9
+# Chapter 10
 
 
 def cross_attention(function):
-    """Check cross-attention, Eq. (1) of chapter 9: X asks, the memory M answers.
+    """Check cross-attention, Eq. (1) of chapter 10: X asks, the memory M answers.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def cross_attention(function):
     return judge(function, right, mistakes, cases, {"Z": "one blended value for each query"})
 
 
-# Chapter 10
+# Chapter 12
 
 
 def online_softmax(function):

@@ -9,13 +9,13 @@ from pypdf import PdfReader
 
 from tests.conftest import SITE
 from tests.site.harness import awake
+from tests.site.pages import PAGES
 from tools import pdf
 
 KEPT = ["chapters/03-chai-piyo-by-hand.html", "chapters/04-scaling.html", "glossary.html"]
 TITLES = ["Contents", "Attention by Hand", "3. “Chai piyo” by hand"]
 TITLES += ["4. Why scores are divided", "Glossary"]
 TEXT_WIDTH = 627  # CSS pixels between the margins of A4
-PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 
 
 @pytest.fixture(scope="module")
