@@ -133,15 +133,15 @@ function rows(s, now) {
       "tr", { class: kind, "data-place": i },
       html`<th scope="row">${priced ? html`<span class="name">${text}</span>` : element("button", ask, free ? "" : text)}${free && element("input", name)}<span
 class="bar" style="transform: scaleX(${weights[i].toFixed(4)})"></span></th>
-${shown.map((column) => html`<td>${columns[column](i)}</td>`)}<td class="weight">${weights[i].toFixed(3)}</td>`,
+${shown.map((column) => digits(columns[column](i)))}${digits(weights[i].toFixed(3), "weight")}`,
       points[i].map((x, k) => html`<td class="field">${number(`value_${i}_${k}`, x, `${text}, ${axes[k]}`)}</td>`),
       free && html`<td>${element("button", { type: "button", class: "remove", "data-remove": i, "aria-label": `remove ${text}`, disabled: tokens.length === 1 }, "×")}</td>`,
     );
   };
   const foot = priced
     ? html`<tr><th scope="row" class="query">query</th><td>${fixed(long)}</td><td></td><td></td><td class="weight">1</td><td colspan="2"></td></tr>`
-    : html`<tr><th scope="row">sum</th><td></td>${free || html`<td>${short(sum(now.powers))}</td>`}<td class="weight">1</td>${now.output.map(
-        (x) => html`<td class="value">${fixed(x)}</td>`,
+    : html`<tr><th scope="row">sum</th><td></td>${free || digits(short(sum(now.powers)))}<td class="weight">1</td>${now.output.map((x) =>
+        digits(fixed(x), "value"),
       )}${free && html`<td></td>`}</tr>`;
   const head = [priced ? "drink" : "asks", ...shown, "share"].map((name) => html`<th scope="col">${name}</th>`);
   return html`<div class="numbers of-${s.scene}" data-part="rows"><table>
@@ -149,6 +149,9 @@ ${shown.map((column) => html`<td>${columns[column](i)}</td>`)}<td class="weight"
 <thead><tr>${head}<th scope="colgroup" colspan="2">${priced ? "key" : "value"}</th>${free && html`<td></td>`}</tr></thead>
 <tbody>${tokens.map(row)}</tbody><tfoot>${foot}</tfoot></table>${free && element("button", { type: "button", name: "add", disabled: tokens.length === MOST }, "Add a word")}</div>`;
 }
+
+/** A cell whose number changes while a word is dragged: in a box of its own, so that no table is laid out again. */
+const digits = (text, role = false) => element("td", { class: role }, html`<span class="digits">${text}</span>`);
 
 /** The cosine of the angle between two vectors, from the product of their lengths and their dot product. */
 const cosine = (lengths, score) => (lengths > 1e-9 ? fixed(score / lengths) : "–");
