@@ -6,11 +6,12 @@ import {
   DIVISORS, allowed, buttons, cellAt, cut, dotProducts, element, entropy, heatmap, html, line, nearest, numpyArray,
   octaves, select, sheet, softmax, text, two, weightTable, wordVector, words,
 } from "./core.js";
+import { liveMicroscope, look, weightPanel } from "./microscope.js";
 
 export const defaults = {
   sentence: "The cat sat on the mat", d_k: 16, mask: "none", length: 4, width: 1, divisor: "sqrt", row: 0,
 };
-export const own = { pointed: null };
+export const own = { pointed: null, lens: null };
 export const shared = { sentence: (text) => words(text).length >= 1 && words(text).length <= MAX_TOKENS };
 export const layout = "abh-instrument abh-beside";
 
@@ -41,6 +42,18 @@ export function compute(state) {
   const may = allowed(state.mask, tokens.length, state);
   const weights = scores.map((row, i) => softmax(row.map((s, j) => (may[i][j] ? s / divisor : -Infinity))));
   return { tokens, scores, allowed: may, weights };
+}
+
+/** What the microscope needs of a weight. */
+function weightOf(state, { tokens, scores, allowed: may, weights }) {
+  const [i, j] = state.lens;
+  if (Math.max(i, j) >= tokens.length) return null;
+  const part = (k, role) => Array.from(vectorsOf(tokens[k])[role].slice(0, state.d_k));
+  const divisor = { sqrt: [Math.sqrt(state.d_k), `√${state.d_k}`], none: [1, "1"], d_k: [state.d_k, String(state.d_k)] };
+  return {
+    asks: tokens[i], names: tokens, j, query: part(i, "query"), key: part(j, "key"), scores: scores[i],
+    divisor: divisor[state.divisor], free: may[i], weights: weights[i],
+  };
 }
 
 /** Runnable NumPy for what is on the screen. */
@@ -127,12 +140,14 @@ ${select("row", tokens.map((token, i) => [i, `${i + 1}: ${token}`]), row)}</labe
     html`<div class="readout">
 <p><span class="big" data-part="largest">${two(weights[top])}</span>
 <span>largest weight of <b class="query" data-part="row_word">${tokens[row]}</b>,
-on <b class="key" data-part="top_word">${tokens[top]}</b></span></p>
+on <b class="key" data-part="top_word">${tokens[top]}</b>
+<button type="button" name="why">Why?</button></span></p>
 <p><span class="big" data-part="entropy">${entropy(weights).toFixed(2)}</span>
 <span>entropy in nats, of at most ln ${n_allowed} = ${Math.log(n_allowed).toFixed(2)}</span></p>
 ${buttons()}</div>`,
     html`<div class="picture">${drawing(now, row)}</div>`,
     html`<p class="cell" data-part="cell">${said(s.pointed, now)}</p>`,
+    weightPanel(s.lens && weightOf(s, now)),
     () => html`<div class="visually-hidden" data-part="table">${weightTable(now)}</div>`,
   ];
 }
@@ -140,7 +155,7 @@ ${buttons()}</div>`,
 /** What stands under the drawing: the cell that is pointed at. */
 function said(pointed, { tokens, scores, weights, allowed: may }) {
   if (!pointed || pointed.i >= tokens.length || pointed.j >= tokens.length) {
-    return "Tap a row to look at it. Hatched cells are forbidden by the mask.";
+    return "Tap a weight to see why it is what it is. Hatched cells are forbidden by the mask.";
   }
   const { i, j } = pointed;
   const pair = `${tokens[i]} → ${tokens[j]}`;
@@ -173,7 +188,15 @@ export function live(view) {
   view.on("sheet", "click", (event, svg) => {
     const cell = at(event, svg);
     if (cell) view.set({ row: cell.i });
+    if (cell?.inside) look(view, [cell.i, cell.j]);
   });
+  view.on("why", "click", () => {
+    const state = view.state();
+    const { tokens, weights } = compute(state);
+    const row = Math.min(state.row, tokens.length - 1);
+    look(view, [row, weights[row].indexOf(Math.max(...weights[row]))]);
+  });
+  liveMicroscope(view);
   view.on("sheet", "pointermove", (event, svg) => {
     const cell = at(event, svg);
     view.set({ pointed: cell?.inside ? cell : null });

@@ -9,7 +9,8 @@ import { naming, range, short, sum, wide } from "./flow_plan.js";
 const paint = (role) => `var(--${role === "past" ? "ink" : role})`;
 const tint = (role, share) => `color-mix(in srgb, ${paint(role)} ${Math.round(100 * share)}%, var(--page))`;
 const rect = (x, y, width, height, more) => element("rect", { x, y, width, height, ...more });
-const text = (content, x, y, more) => element("text", { x, y, ...more }, content);
+/** A text that stands elsewhere is another one: nothing on the page has moved. */
+const text = (content, x, y, more) => element("text", { x, y, "data-key": more.transform ?? `${Math.round(x)} ${Math.round(y)}`, ...more }, content);
 const group = (all, ...content) => element("g", all, content);
 const at = (x, y) => `translate(${x.toFixed(1)} ${y.toFixed(1)})`;
 
@@ -351,7 +352,7 @@ function film(c) {
 }
 
 function chip(x, y, w, h, kind, opacity, content) {
-  return group({ transform: at(x, y), opacity }, rect(-w / 2, -h / 2, w, h, { rx: h / 2, class: `chip ${kind}` }), content && text(content, 0, 4.5, { class: "chip" }));
+  return group({ transform: at(x, y), opacity, "data-key": at(x, y) }, rect(-w / 2, -h / 2, w, h, { rx: h / 2, class: `chip ${kind}` }), content && text(content, 0, 4.5, { class: "chip" }));
 }
 
 function meeting({ plan, geo, now, M }) {

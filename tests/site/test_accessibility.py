@@ -15,9 +15,10 @@ from tests.site.pages import (
 )
 
 # Of radio buttons Tab stops at one, and the arrow keys lead to the others.
-STOPS = """slot => new Set([...slot.querySelectorAll("a[href], button, input, select, [tabindex]")]
+CONTROLS = "a[href], button, input, select, summary, [tabindex]"
+STOPS = f"""slot => new Set([...slot.querySelectorAll("{CONTROLS}")]
   .filter(stop => stop.tabIndex >= 0 && !stop.disabled)
-  .filter(stop => stop.checkVisibility({visibilityProperty: true}))
+  .filter(stop => stop.checkVisibility({{visibilityProperty: true}}))
   .map(stop => stop.type === "radio" ? stop.form.elements[stop.name][0] : stop)).size"""
 FOCUS = """() => {
   const at = document.activeElement, slot = at.closest(".widget-slot");

@@ -84,3 +84,19 @@ def test_any_other_sentence_is_drawn(live, text):
     assert shows(live, sentence=text, mask="window")
     assert live.locator(".widget-slot img").count() == 0 and live.title() == "A page"
     assert live.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_weight_opens_the_microscope(page, tmp_path):
+    explorer = AttentionExplorer(sentence="Chai piyo", d_k=8, mask="causal")
+    write_page(tmp_path, explorer)
+    wake(page, (tmp_path / "page.html").as_uri())
+    why = page.get_by_role("button", name="Why?")
+    why.click()
+    panel = page.get_by_role("dialog", name="A weight under the microscope")
+    panel.wait_for()
+    said = panel.inner_text().replace("\n", " ")
+    assert "Chai asks, Chai answers: 1 " in said
+    assert f"= {explorer.scores[0, 0]:.4g}"[:6].replace("-", "−") in said
+    page.keyboard.press("Escape")
+    panel.wait_for(state="hidden")
+    assert why.evaluate("button => button === document.activeElement")

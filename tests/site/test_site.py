@@ -165,9 +165,8 @@ def test_every_figure_has_words(name):
         label = drawing.get("aria-label", "").strip()
         hidden = drawing.find_parent(attrs={"aria-hidden": "true"}) is not None
         hidden |= drawing.get("aria-hidden") == "true"
-        role = (
-            "group" if drawing.select("[role=slider]") else "img"
-        )  # handles are named by themselves
+        handles = drawing.select("[role=slider], [role=button]")  # named by themselves
+        role = "group" if handles else "img"
         assert hidden != (drawing.get("role") == role and len(label) > 20), drawing.attrs
 
 
@@ -178,7 +177,7 @@ def test_figures_have_no_colour_of_their_own(name):
         f"{key}={element[key]}"
         for element in soup(name).select("article svg, article svg *")
         for key in {"style", "fill", "stroke", "stop-color", "color"} & set(element.attrs)
-        if re.search(r"#[0-9a-fA-F]{3,8}\b|rgb|hsl|\b(black|white)\b", element[key])
+        if re.search(r"#[0-9a-fA-F]{3,8}\b|\brgb|hsl|\b(black|white)\b", element[key])
     ]
     assert offences == []
 
