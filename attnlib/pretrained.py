@@ -115,12 +115,12 @@ def is_here():
 
 
 def load_recording():
-    """Return what all-MiniLM-L6-v2 answered in chapter 14, for machines without the model.
+    """Return what all-MiniLM-L6-v2 answered in the chapters, for machines without the model.
 
     Returns
     -------
     Recording
-        With the methods of `MiniLM`, for the sentences of the chapter only.
+        With the methods of `MiniLM`, for the sentences of the chapters only.
     """
     return Recording(RECORDING)
 
@@ -215,6 +215,11 @@ class MiniLM:
             weights.append(attended)
         return Reading(tokens[0], np.concatenate(states), np.concatenate(weights))
 
+    def attention(self, sentence):
+        """Return the tokens of one sentence and all weights, (n_layers, n_heads, n, n)."""
+        reading = self.read(sentence)
+        return reading.tokens, reading.weights
+
     def encode(self, sentences):
         """Return the vectors after the last layer, and which of them belong to a sentence.
 
@@ -260,7 +265,7 @@ class MiniLM:
 
 
 class Recording:
-    """The answers of `MiniLM` to the questions of chapter 14, read from a file.
+    """The answers of `MiniLM` to the questions of the chapters, read from a file.
 
     Parameters
     ----------
@@ -274,16 +279,21 @@ class Recording:
             self._arrays = dict(stored)
 
     def read(self, sentence):
-        """Return what `MiniLM.read` gave for a sentence of the chapter."""
+        """Return what `MiniLM.read` gave for a sentence of a chapter."""
         tokens, states, weights = self._answer("read", sentence, "tokens", "states", "weights")
         return Reading(tokens.tolist(), states, weights / np.float32(STEPS))
 
+    def attention(self, sentence):
+        """Return what `MiniLM.attention` gave for a sentence of a chapter."""
+        tokens, weights = self._answer("attention", sentence, "tokens", "weights")
+        return tokens.tolist(), weights / np.float32(STEPS)
+
     def encode(self, sentences):
-        """Return what `MiniLM.encode` gave for sentences of the chapter."""
+        """Return what `MiniLM.encode` gave for sentences of a chapter."""
         return self._answer("encode", sentences, "states", "mask")
 
     def embed(self, sentences):
-        """Return what `MiniLM.embed` gave for sentences of the chapter."""
+        """Return what `MiniLM.embed` gave for sentences of a chapter."""
         return self._answer("embed", sentences, "embeddings")[0]
 
     def _answer(self, method, question, *parts):
@@ -291,7 +301,7 @@ class Recording:
             arrays = [self._arrays[recorded_name(method, question, part)] for part in parts]
         except KeyError:
             raise MissingModelError(
-                f"this takes the model; recorded are only the sentences of chapter 14, "
+                f"this takes the model; recorded are only the sentences of the chapters, "
                 f"not {question!r}. {ADVICE}"
             ) from None
         return tuple(a.astype(np.float32) if a.dtype == np.float16 else a for a in arrays)

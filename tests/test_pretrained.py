@@ -408,6 +408,11 @@ def test_what_is_recorded_comes_back(folder, tmp_path):
     embeddings = recorder.embed(SENTENCES[2:])
     np.savez_compressed(tmp_path / "some.npz", **recorder.arrays)
     recording = Recording(tmp_path / "some.npz")
+    tokens, weights = recorder.attention(SENTENCES[2])
+    np.savez_compressed(tmp_path / "some.npz", **recorder.arrays)
+    looked = Recording(tmp_path / "some.npz").attention(SENTENCES[2])
+    assert looked[0] == tokens and looked[1].dtype == np.float32
+    assert np.allclose(looked[1], weights, atol=1 / 2**17)
     again = recording.read(SENTENCES[0])
     assert again.tokens == reading.tokens
     assert np.allclose(again.states, reading.states, rtol=1e-3, atol=1e-6)
@@ -419,10 +424,11 @@ def test_what_is_recorded_comes_back(folder, tmp_path):
 
 
 def test_a_sentence_that_was_not_recorded():
-    for ask, asked in (("read", "Good morning"), ("embed", ["Good morning"])):
+    hello = "Good morning"
+    for ask, asked in (("read", hello), ("attention", hello), ("embed", [hello])):
         with raises(
             MissingModelError,
-            "this takes the model; recorded are only the sentences of chapter 14, not "
+            "this takes the model; recorded are only the sentences of the chapters, not "
             f"{asked!r}. {pretrained.ADVICE}",
         ):
             getattr(pretrained.load_recording(), ask)(asked)
@@ -431,7 +437,9 @@ def test_a_sentence_that_was_not_recorded():
 def test_the_recording_is_of_this_model(minilm, monkeypatch):
     recorder = record_minilm.Recorder(minilm)
     monkeypatch.setattr(pretrained, "load_minilm", lambda: recorder)
-    record_minilm.run(record_minilm.CHAPTER)
+    monkeypatch.setattr(pretrained, "load_recording", lambda: recorder)
+    for chapter in (record_minilm.HEADS, record_minilm.CHAPTER):
+        record_minilm.run(chapter)
     with np.load(pretrained.RECORDING) as stored:
         assert sorted(stored) == sorted(recorder.arrays)
         for name, array in recorder.arrays.items():

@@ -1,7 +1,7 @@
-"""Store what the model answers in chapter 14: `python -m tools.record_minilm`.
+"""Store what the model answers in the chapters: `python -m tools.record_minilm`.
 
-Runs the chapter's cells with the model and writes down each answer, so that the chapter can be
-run where the model is not. To be repeated when the chapter asks something else.
+Runs the cells of the chapters that ask it and writes down each answer, so that they can be run
+where the model is not. To be repeated when one of them asks something else.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ import numpy as np
 from attnlib import pretrained
 from tools.install import ROOT, say
 
+HEADS = ROOT / "chapters" / "06-many-heads.ipynb"  # looks at recorded weights only
 CHAPTER = ROOT / "chapters" / "14-a-real-encoder.ipynb"
 
 
@@ -28,10 +29,16 @@ class Recorder:
     def read(self, sentence):
         """Answer, and keep tokens, states and weights."""
         reading = self.model.read(sentence)
-        weights = np.rint(reading.weights * pretrained.STEPS).astype(np.uint16)
-        tokens = np.array(reading.tokens)
+        tokens, weights = _packed(reading.tokens, reading.weights)
         self._keep("read", sentence, tokens=tokens, states=reading.states, weights=weights)
         return reading
+
+    def attention(self, sentence):
+        """Answer, and keep tokens and weights."""
+        tokens, weights = self.model.attention(sentence)
+        words, steps = _packed(tokens, weights)
+        self._keep("attention", sentence, tokens=words, weights=steps)
+        return tokens, weights
 
     def encode(self, sentences):
         """Answer, and keep states and mask."""
@@ -51,6 +58,11 @@ class Recorder:
             self.arrays[pretrained.recorded_name(method, question, part)] = half
 
 
+def _packed(tokens, weights):
+    """Return tokens and weights as a recording holds them."""
+    return np.array(tokens), np.rint(weights * pretrained.STEPS).astype(np.uint16)
+
+
 def run(path, **names):
     """Run the code cells of a notebook in this process and return what they printed, by cell."""
     matplotlib.use("agg")
@@ -64,13 +76,14 @@ def run(path, **names):
 
 
 def main():
-    """Record the chapter and say how large the recording is."""
+    """Record the chapters and say how large the recording is."""
     try:
         recorder = Recorder(pretrained.load_minilm())
     except pretrained.MissingModelError as error:
         return f"Stopped: {error}"
-    pretrained.load_minilm = lambda: recorder
-    run(CHAPTER)
+    pretrained.load_minilm = pretrained.load_recording = lambda: recorder
+    for chapter in (HEADS, CHAPTER):
+        run(chapter)
     pretrained.RECORDING.parent.mkdir(exist_ok=True)
     np.savez_compressed(pretrained.RECORDING, **recorder.arrays)
     size = pretrained.RECORDING.stat().st_size
