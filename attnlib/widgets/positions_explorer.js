@@ -1,10 +1,16 @@
 /**
- * PositionsExplorer: one word at 64 positions; what each kind of position does to its scores.
+ * PositionsExplorer: one word at 64 positions; what each kind of position does to its scores. Its other
+ * scenes, in which things move, are in positions_scenes.js.
  */
-import { buttons, dotProducts, element, html, line, nearest, shades, sheet, table, text, two } from "./core.js";
+import { buttons, dotProducts, element, html, line, nearest, shades, sheet, table, text } from "./core.js";
+import { clocking, hands, liveScene, order, ordering, poseOf, sceneCode, signed, turned, turning } from "./positions_scenes.js";
 
-export const defaults = { kind: "sinusoidal", position: 3, d_model: 16, base: 10000, head: 0 };
+export const defaults = {
+  kind: "sinusoidal", position: 3, d_model: 16, base: 10000, head: 0,
+  scene: "scores", distance: 2, swapped: false, placed: false,
+};
 export const shared = {
+  scene: false,
   d_model: (d) => d % 2 === 0 && d >= 2 && d <= 128,
   base: (base) => typeof base === "number" && base >= 2 && base <= 1e6,
 };
@@ -57,12 +63,6 @@ export function compute({ kind, d_model, base, head }) {
   );
   const similarity = isBiased(kind) ? biases[head] : byOffset(kind === "sinusoidal" ? encoding : words, d_model);
   return { encoding, biases, scores, similarity };
-}
-
-/** Two decimals, with a true minus and no minus before 0.00. */
-function signed(x) {
-  const size = two(Math.abs(x));
-  return (x < 0 && size !== "0.00" ? "−" : "") + size;
 }
 
 const whole = (x) => String(x).replace("-", "−");
@@ -120,7 +120,7 @@ function said(s, now) {
       `Offset k: key minus query. Bold is what position ${p} can reach.`,
     ],
     scores: [
-      `Scores of one word, ${N} times`,
+      "Scores of one word",
       kind === "none" ? "Every score is 1.00." : `Without positions: 1.00. ${range(now.scores)}`,
     ],
   };
@@ -179,16 +179,16 @@ function clocks({ position, d_model }, { encoding }) {
   const above = top + (size - side * Math.ceil(pairs / columns)) / 2;
   const radius = 0.42 * side;
   const [r, f] = [radius.toFixed(2), (x) => x.toFixed(2)];
-  let [faces, hands] = ["", ""];
+  let [faces, needles] = ["", ""];
   for (let i = 0; i < pairs; i++) {
     const x = left + ((i % columns) + 0.5) * side;
     const y = above + (Math.floor(i / columns) + 0.5) * side;
     const [cos, sin] = encoding[position].slice(2 * i, 2 * i + 2);
     faces += `M${f(x + radius)} ${f(y)}a${r} ${r} 0 1 0 ${f(-2 * radius)} 0`;
     faces += `a${r} ${r} 0 1 0 ${f(2 * radius)} 0h-${f(0.3 * radius)}`;
-    hands += `M${f(x)} ${f(y)}l${f(radius * cos)} ${f(-radius * sin)}`;
+    needles += `M${f(x)} ${f(y)}l${f(radius * cos)} ${f(-radius * sin)}`;
   }
-  return [line(faces), line(hands, { stroke: "var(--ink)", "stroke-width": 2.5, "data-part": "hands" })];
+  return [line(faces), line(needles, { stroke: "var(--ink)", "stroke-width": 2.5, "data-part": "hands" })];
 }
 
 /** What the positions add or turn. */
@@ -236,11 +236,25 @@ function curves({ kind, position: p, d_model }, { similarity, biases }) {
   ];
 }
 
-export function picture(s) {
+/** The slider of the base, by stops. */
+function baseSlider(s, more = {}) {
+  const base = plain(s.base, 6);
+  const stop = nearest(STOPS.map(Math.log), Math.log(s.base));
+  const all = { type: "range", name: "base", min: 0, max: STOPS.length - 1, value: stop, "aria-valuetext": base };
+  return html`<label><span>Base <b class="number">${base}</b></span>${element("input", { ...all, ...more })}</label>`;
+}
+
+/** What the scenes that move compute, and what their pictures glide over. */
+export const pose = poseOf;
+export const scenes = (s) => ({ order: order(s), clocks: hands(s), turned: turned(s) });
+
+export const picture = (s) =>
+  ({ order: ordering, clocks: (t) => clocking(t, baseSlider(t)), turned: turning })[s.scene]?.(s) ?? scoring(s);
+
+function scoring(s) {
   const now = compute(s);
   const { position: p } = s;
   const words = said(s, now);
-  const base = plain(s.base, 6);
   const head = `${s.head + 1} of ${N_HEADS}`;
   const control = (name, title, value, more) => {
     const idle = name !== "position" && !USES[s.kind].includes(name);
@@ -256,7 +270,6 @@ export function picture(s) {
     html`<div class="panel"><p>${note[0]}</p>${content}<p class="cell">${note[1]}</p></div>`;
   const ends = ["0", String(N - 1)];
   const sides = { rows: ["query at position", ...ends, "query"], columns: ["key at position", ...ends, "key"] };
-  const stop = nearest(STOPS.map(Math.log), Math.log(s.base));
   return [
     html`<div class="kinds" role="group" aria-label="Kind of positions">${Object.entries(KINDS).map(([kind, label]) =>
       element("button", { type: "button", name: kind, "aria-pressed": String(kind === s.kind) }, label),
@@ -264,7 +277,7 @@ export function picture(s) {
     html`<div class="controls">
 ${control("position", "Position", p, { max: N - 1, value: p })}
 ${control("d_model", html`<i>d</i><sub>model</sub>`, s.d_model, { min: 2, max: 128, step: 2, value: s.d_model })}
-${control("base", "Base", base, { max: STOPS.length - 1, value: stop, "aria-valuetext": base })}
+${baseSlider(s, { disabled: !USES[s.kind].includes("base") })}
 ${control("head", "Head", head, { max: N_HEADS - 1, value: s.head, "aria-valuetext": head })}
 ${buttons()}</div>`,
     html`<div class="readout">
@@ -289,7 +302,9 @@ ${table(
 }
 
 /** Runnable NumPy for what is on the screen. */
-export function code({ kind, position, d_model, base, head }) {
+export function code(s) {
+  const { kind, position, d_model, base, head } = s;
+  if (s.scene !== "scores") return sceneCode(s);
   const angles = "angles = np.arange(n)[:, None] / base ** (np.arange(0, d_model, 2) / d_model)";
   const offset = "offset = np.arange(n) - np.arange(n)[:, None]  # key minus query";
   const before = {
@@ -331,8 +346,9 @@ export function code({ kind, position, d_model, base, head }) {
 
 export function live(view) {
   for (const kind of Object.keys(KINDS)) view.on(kind, "click", () => view.set({ kind }));
-  for (const name of ["position", "d_model", "head"]) {
+  for (const name of ["position", "d_model", "head", "distance"]) {
     view.on(name, "input", (event) => view.set({ [name]: Number(event.target.value) }));
   }
   view.on("base", "input", (event) => view.set({ base: STOPS[event.target.value] }));
+  liveScene(view);
 }

@@ -1,10 +1,11 @@
-"""PositionsExplorer: one word at 64 positions; what each kind of position does to its scores."""
+"""PositionsExplorer: what each kind of position does to scores, and clocks that turn."""
 
 import math
 
 import numpy as np
 import traitlets
 
+from attnlib.attention import scaled_dot_product_attention
 from attnlib.positions import (
     alibi_bias,
     relative_position_bias,
@@ -17,6 +18,9 @@ N = 64  # positions, and words in the sentence
 N_HEADS = 8
 REACH = 8  # the largest offset in the table of the relative bias
 KINDS = ("none", "sinusoidal", "rotary", "alibi", "relative")
+SCENES = ("scores", "order", "clocks", "turned")
+ROWS = ((2, 0, 1, 0), (0, 1, 2, 0), (0, 2, 0, 1))  # dog, bites, man: query, key and value alike
+QUERY, KEY = (2, 0, 1, 1), (1, 1, 2, 0)  # what rotary turns in the scene "turned"
 
 
 class PositionsExplorer(CourseWidget):
@@ -28,6 +32,10 @@ class PositionsExplorer(CourseWidget):
     of two inputs, and without positions all of them are 1. Sinusoids are added to the word,
     Eqs. (1) to (3) of chapter 7; rotary turns query and key, Eq. (5); ALiBi and the relative
     bias are added to the scaled score, Eqs. (6) and (7).
+
+    That is the scene "scores". In "order" dog and man change places in "dog bites man"; in "clocks"
+    the encodings of two positions are hands of clocks; in "turned" a query and a key turn with
+    their positions.
 
     Parameters
     ----------
@@ -41,6 +49,12 @@ class PositionsExplorer(CourseWidget):
         b of sinusoids and rotary, 2 to 1000000.
     head : int
         Which of 8 heads, 0 to 7, for ALiBi and relative. The page counts them from 1.
+    scene : {"scores", "order", "clocks", "turned"}
+        What is drawn.
+    distance : int
+        k, how far the second of two positions is from the first, 0 to 16: "clocks", "turned".
+    swapped, placed : bool
+        In "order": whether dog and man have changed places, and whether positions are added.
 
     Raises
     ------
@@ -61,6 +75,10 @@ class PositionsExplorer(CourseWidget):
     d_model = traitlets.Int(16).tag(sync=True)
     base = traitlets.Float(10000.0).tag(sync=True)
     head = Whole(0, N_HEADS - 1, 0).tag(sync=True)
+    scene = traitlets.Enum(SCENES, "scores").tag(sync=True)
+    distance = Whole(0, 16, 2).tag(sync=True)
+    swapped = traitlets.Bool(False).tag(sync=True)
+    placed = traitlets.Bool(False).tag(sync=True)
 
     @traitlets.validate("d_model", "base")
     def _check_number(self, proposal):
@@ -130,3 +148,29 @@ class PositionsExplorer(CourseWidget):
             "relative": self.bias[self.head],
         }.get(self.kind, self.scores)  # each diagonal holds one number
         return np.concatenate([by_offset[-1], by_offset[0, 1:]])
+
+    @property
+    def inputs(self):
+        """Scene "order": what goes in for dog, bites and man, (3, 4)."""
+        places = [2, 1, 0] if self.swapped else [0, 1, 2]
+        return np.array(ROWS) + self.placed * sinusoidal_positions(3, 4, base=self.base)[places]
+
+    @property
+    def outputs(self):
+        """Scene "order": what comes out for dog, bites and man, (3, 4), and the weights, (3, 3)."""
+        X = self.inputs
+        return scaled_dot_product_attention(X, X, X)
+
+    @property
+    def match(self):
+        """Scene "clocks": the dot product of the encodings of p and p + k."""
+        encoding = sinusoidal_positions(N + 16, self.d_model, base=self.base)
+        return encoding[self.position] @ encoding[self.position + self.distance]
+
+    @property
+    def turned(self):
+        """Scene "turned": the query at p + k and the key at p, turned, (2, d_model)."""
+        pairs = np.zeros((2, self.d_model))
+        width = min(4, self.d_model)
+        pairs[:, :width] = np.array([QUERY, KEY])[:, :width]
+        return rotary(pairs, [self.position + self.distance, self.position], base=self.base)

@@ -226,6 +226,10 @@ SAMPLES = {
         d_model=st.integers(1, 64).map(lambda pairs: 2 * pairs),
         base=st.floats(2, 1e6),
         head=st.integers(0, 7),
+        scene=st.sampled_from(positions_explorer.SCENES),
+        distance=st.integers(0, 16),
+        swapped=st.booleans(),
+        placed=st.booleans(),
     ),
     HeadsViewer: st.builds(
         HeadsViewer,

@@ -16,7 +16,8 @@ from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
 pytestmark = pytest.mark.filterwarnings("error")
-explorers = SAMPLES[PositionsExplorer]
+every_scene = SAMPLES[PositionsExplorer]
+explorers = every_scene.map(lambda made: PositionsExplorer(**made.state | {"scene": "scores"}))
 some = settings(steady, max_examples=15)  # 64 x 64 x d_model products each
 
 
@@ -114,7 +115,8 @@ def test_what_a_kind_does_not_have_is_zero():
 def test_repr_makes_it_again_and_traits_follow():
     explorer = PositionsExplorer()
     assert repr(explorer) == (
-        "PositionsExplorer(kind='sinusoidal', position=3, d_model=16, base=10000.0, head=0)"
+        "PositionsExplorer(kind='sinusoidal', position=3, d_model=16, base=10000.0, head=0, "
+        "scene='scores', distance=2, swapped=False, placed=False)"
     )
     explorer.d_model, explorer.kind = 22, "rotary"
     assert explorer.encoding.shape == (64, 22)
@@ -158,7 +160,7 @@ def test_wrong_kind_is_refused(trait, value):
 
 
 def test_unknown_argument():
-    with pytest.raises(TypeError, match="takes kind, position, d_model, base, head; got n"):
+    with pytest.raises(TypeError, match=r"takes kind, position, .*, placed; got n"):
         PositionsExplorer(n=3)
 
 
@@ -307,3 +309,88 @@ def test_the_base_stands_at_the_nearest_stop_and_is_said_exactly():
     ends = [picture(PositionsExplorer(base=base)).select_one("[name=base]") for base in (2, 1e6)]
     assert [end["value"] for end in ends] == ["0", ends[1]["max"]]
     assert ends[1]["aria-valuetext"] == "1000000"
+
+
+# ------------------------------------------------------------------------ the scenes that move
+
+
+@some
+@given(every_scene)
+def test_what_moves_is_what_attnlib_computes(explorer):
+    found = js(explorer, "scenes(state)")
+    outputs, weights = explorer.outputs
+    for name, wanted in (("inputs", explorer.inputs), ("weights", weights), ("outputs", outputs)):
+        np.testing.assert_allclose(found["order"][name], wanted, rtol=0, atol=1e-9)
+    assert found["clocks"]["match"] == pytest.approx(explorer.match, abs=1e-9)
+    first = [[math.sin(hand["from"]), math.cos(hand["from"])] for hand in found["clocks"]["pairs"]]
+    encoding = attnlib.sinusoidal_positions(64, explorer.d_model, base=explorer.base)
+    np.testing.assert_allclose(np.ravel(first), encoding[explorer.position], rtol=0, atol=1e-9)
+    pairs = found["turned"]["pairs"]
+    for name, wanted in zip(("query", "key"), explorer.turned, strict=True):
+        turned = np.ravel([pair[name] for pair in pairs])
+        np.testing.assert_allclose(turned, wanted[: len(turned)], rtol=0, atol=1e-9)
+    query, key = explorer.turned
+    assert found["turned"]["score"] == pytest.approx(query @ key, abs=1e-9)
+
+
+@some
+@given(every_scene)
+def test_copied_code_of_what_moves_gives_its_numbers(explorer):
+    names = run(js(explorer, "code(state)"))
+    if explorer.scene == "order":
+        np.testing.assert_allclose(names["outputs"], explorer.outputs[0], rtol=0, atol=1e-9)
+    elif explorer.scene == "clocks":
+        assert names["match"] == pytest.approx(explorer.match, abs=1e-9)
+    elif explorer.scene == "turned":
+        assert names["score"] == pytest.approx(np.prod(explorer.turned, axis=0).sum(), abs=1e-9)
+
+
+@some
+@given(every_scene)
+def test_only_the_distance_counts_for_clocks_and_for_what_turns(explorer):
+    moved = PositionsExplorer(**explorer.state | {"position": 63 - explorer.position})
+    assert moved.match == pytest.approx(explorer.match, abs=1e-9)
+    scores = [np.prod(each.turned, axis=0).sum() for each in (explorer, moved)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-9)
+
+
+def test_dog_and_man_change_places_and_nobody_hears_it_without_positions():
+    dog_first, man_first = (PositionsExplorer(scene="order", swapped=it) for it in (False, True))
+    np.testing.assert_allclose(dog_first.outputs[0], man_first.outputs[0], atol=1e-12)
+    assert "The order is lost" in picture(man_first).select_one(".verdict").get_text()
+    dog_first.placed = man_first.placed = True
+    assert np.abs(dog_first.outputs[0] - man_first.outputs[0]).max() > 0.3
+    assert "The order is heard" in picture(man_first).select_one(".verdict").get_text()
+    rows = [numbers(td.get_text()) for td in picture(man_first).select(".outs td")]
+    np.testing.assert_allclose(rows, man_first.outputs[0], atol=0.0051)
+
+
+def tips(sheet, part):
+    """Where the arrows of that part end, (arrows, 2): the first corner of each head."""
+    ends = [re.search(r"M[^M]+M(\S+) ([^L]+)L", path["d"]) for path in sheet.select(part)]
+    return np.array([end.groups() for end in ends], float)
+
+
+@settings(steady, max_examples=15)
+@given(every_scene)
+def test_hands_point_where_the_encoding_says(explorer):
+    explorer.scene = "clocks"
+    soup = picture(explorer)
+    shown = min(4, explorer.d_model // 2)
+    encoding = attnlib.sinusoidal_positions(80, explorer.d_model, base=explorer.base)
+    middles = np.array([[108 + 65 * i, 34] for i in range(shown)])
+    for part, at in (("from", explorer.position), ("to", explorer.position + explorer.distance)):
+        way = (tips(soup, f"[data-part={part}]") - middles) * [1, -1] / (0.94 * 29)
+        np.testing.assert_allclose(way, encoding[at].reshape(-1, 2)[:shown], atol=0.005)
+    match = soup.select_one("[data-part=match]").get_text()
+    assert numbers(match) == pytest.approx([explorer.match], abs=0.0051)
+
+
+def test_half_way_is_true_too():
+    """A quarter of the way on, the words stand where they stand, with what is added there."""
+    halfway = js(PositionsExplorer(scene="order"), "scenes(state)", moving=[[0.25, 1, 3, 2]])
+    assert halfway["order"]["places"] == [0.5, 1, 1.5]
+    dog = np.array([2, 0, 1, 0]) + np.array([math.sin(0.5), math.cos(0.5), 0.005, 1])
+    np.testing.assert_allclose(halfway["order"]["inputs"][0], dog, atol=1e-4)
+    walked = js(PositionsExplorer(scene="clocks"), "scenes(state)", moving=[[0, 0, 3.5, 2]])
+    assert walked["clocks"]["pairs"][0]["from"] == 3.5
