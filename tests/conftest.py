@@ -24,7 +24,6 @@ pytest.register_assert_rewrite("tests.site.harness")  # its asserts say what the
 FIRST_EDITION = (
     "08-the-encoder-layer",
     "09-what-each-part-is-for",
-    "10-encoder-decoder",
     "11-backwards-and-learning",
     "12-what-it-costs",
     "13-the-parity-atlas",

@@ -40,6 +40,7 @@ ARGUMENTS = {
     "relative_bias": "S, table",
     "layer_norm": "x, gamma, beta",
     "cross_attention": "X, M, W_Q, W_K, W_V",
+    "cached_attention": "X, keys, values, W_Q, W_K, W_V",
     "online_softmax": "s, V, block",
     "softmax_backward": "A, dA",
 }
@@ -67,6 +68,12 @@ CROSS = """
     S = Q @ K.T / math.sqrt(K.shape[1])
     A = row_softmax(S)
     return A @ V"""
+CACHED = """
+    K, V = np.vstack([keys, X @ W_K]), np.vstack([values, X @ W_V])
+    may = np.tri(len(X), len(K), len(keys)) > 0
+    S = X @ W_Q @ K.T / math.sqrt(K.shape[1])
+    A = row_softmax(np.where(may, S, -np.inf))
+    return A @ V, K, V"""
 ONLINE = """
     largest, total, z = -np.inf, 0, np.zeros_like(V[0])
     for i in range(0, len(s), block):
@@ -929,6 +936,64 @@ WRONG = {
         ("changes its input M in place", but(CROSS, ("    return", "    M *= 2\n    return"))),
         ("ValueError", but(CROSS, ("W_K", "W_K.T"))),
     ],
+    "cached_attention": [
+        ("sees the new ones after it", but(CACHED, ("np.where(may, S, -np.inf)", "S"))),
+        (
+            "sees the new ones after it",
+            but(CACHED, ("may = np.tri(len(X), len(K), len(keys)) > 0", "may = True")),
+        ),
+        ("for the first ones", but(CACHED, ("len(K), len(keys))", "len(K))"))),
+        ("for the first ones", but(CACHED, ("len(K), len(keys)) > 0", "len(K), k=0) == 1"))),
+        ("does not see itself", but(CACHED, ("len(keys)) > 0", "len(keys) - 1) > 0"))),
+        (
+            "see only each other",
+            """
+    K, V = X @ W_K, X @ W_V
+    S = np.where(np.tri(len(X)) > 0, X @ W_Q @ K.T / math.sqrt(K.shape[1]), -np.inf)
+    return row_softmax(S) @ V, np.vstack([keys, K]), np.vstack([values, V])""",
+        ),
+        (
+            "see only what was kept before",
+            """
+    S = X @ W_Q @ keys.T / math.sqrt(keys.shape[1])
+    return row_softmax(S) @ values, np.vstack([keys, X @ W_K]), np.vstack([values, X @ W_V])""",
+        ),
+        ("the keys and values that came in", but(CACHED, ("@ V, K, V", "@ V, keys, values"))),
+        (
+            "the new keys and values alone",
+            but(CACHED, ("@ V, K, V", "@ V, K[len(keys):], V[len(keys):]")),
+        ),
+        (
+            "new keys and values before those that are kept",
+            but(
+                CACHED,
+                ("[keys, X @ W_K]", "[X @ W_K, keys]"),
+                ("[values, X @ W_V]", "[X @ W_V, values]"),
+            ),
+        ),
+        ("W_K and W_V are exchanged", but(CACHED, ("W_K", "new"), ("W_V", "W_K"), ("new", "W_V"))),
+        ("keep the tokens as they are", but(CACHED, ("X @ W_K", "X"), ("X @ W_V", "X"))),
+        ("You blended the keys", but(CACHED, ("A @ V", "A @ K"))),
+        ("did not scale", but(CACHED, (" / math.sqrt(K.shape[1])", ""))),
+        ("by d_k, not by its square root", but(CACHED, ("math.sqrt(K.shape[1])", "K.shape[1]"))),
+        ("multiplied by the square root", but(CACHED, ("K.T /", "K.T *"))),
+        ("softmax ran over the queries", but(CACHED, ("-np.inf)", "-np.inf), axis=0"))),
+        ("divide the powers of each row", but(CACHED, ("row_softmax", "np.exp"))),
+        (
+            "Large scores overflow",
+            but(
+                CACHED,
+                ("A = row_softmax(np.where(may, S, -np.inf))", "P = np.where(may, np.exp(S), 0)"),
+                ("A @ V", "P / P.sum(axis=1, keepdims=True) @ V"),
+            ),
+        ),
+        ("end with `return Z, keys, values`", but(CACHED, ("@ V, K, V", "@ V"))),
+        (
+            "Expected Z of shape (2, 13), one output for each new token",
+            but(CACHED, ("return A @ V", "return (A @ V)[-1:]")),
+        ),
+        ("raised IndexError", but(CACHED, ("A @ V", "A @ V[len(V)]"))),
+    ],
     "online_softmax": [
         (
             "When the maximum rises, what you summed before",
@@ -1254,6 +1319,22 @@ RIGHT = {
         powers = np.exp(scores - scores.max())
         Z[i] = powers / powers.sum() @ (M @ W_V)
     return Z""",
+    ],
+    "cached_attention": [
+        CACHED,
+        """
+    outputs = []
+    for x in X:
+        keys, values = np.vstack([keys, x @ W_K]), np.vstack([values, x @ W_V])
+        scores = keys @ (x @ W_Q) / math.sqrt(keys.shape[1])
+        outputs.append(row_softmax(scores) @ values)
+    return np.array(outputs), keys, values""",
+        """
+    n = len(keys)
+    Q, K, V = X @ W_Q, np.concatenate([keys, X @ W_K]), np.concatenate([values, X @ W_V])
+    S = Q @ K.T / math.sqrt(Q.shape[1])
+    S[:, n:][np.triu_indices(len(X), 1)] = -np.inf
+    return row_softmax(S) @ V, K, V""",
     ],
     "online_softmax": [
         ONLINE,

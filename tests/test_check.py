@@ -158,6 +158,8 @@ GIVEN = {
     "relative_bias": "S (3, 5) and table (11,)",
     "layer_norm": "x (5, 7), gamma (7,) and beta (7,)",
     "cross_attention": "X (3, 7), M (5, 11), W_Q (7, 13), W_K (11, 13) and W_V (11, 2)",
+    "cached_attention": "X (2, 3), keys (5, 11), values (5, 13), "
+    "W_Q (3, 11), W_K (3, 11) and W_V (3, 13)",
     "online_softmax": "s (7,), V (7, 3) and block = 2",
     "softmax_backward": "A (3, 5) and dA (3, 5)",
 }
@@ -337,6 +339,12 @@ WEIGHTS = {
     "cross_attention": lambda X, M, W_Q, W_K, W_V: softmax(
         X @ W_Q @ (M @ W_K).T / math.sqrt(W_K.shape[1])
     ),
+    "cached_attention": lambda X, keys, values, W_Q, W_K, W_V: scaled_dot_product_attention(
+        X @ W_Q,
+        K := np.vstack([keys, X @ W_K]),
+        K,
+        np.tri(len(X), len(K), len(keys)) > 0,
+    )[1],
     "online_softmax": lambda s, V, block: softmax(s[None]),
     "softmax_backward": lambda A, dA: A,
 }
@@ -380,6 +388,7 @@ def test_sizes_are_distinct_primes(name):
             W_K.shape[1],
             W_V.shape[1],
         ),
+        "cached_attention": lambda X, keys, values, *_: (*X.shape, *keys.shape, values.shape[1]),
         "online_softmax": lambda s, V, block: (*V.shape, block),
     }.get(name, lambda scores, *_: scores.shape)(*plain)
     assert len(set(sizes)) == len(sizes) and all(map(is_prime, sizes))

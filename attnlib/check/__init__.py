@@ -24,7 +24,7 @@ from attnlib.check.heads import (
     sinusoidal_positions,
     split_heads,
 )
-from attnlib.check.layers import cross_attention, layer_norm, online_softmax
+from attnlib.check.layers import cached_attention, cross_attention, layer_norm, online_softmax
 from attnlib.check.masking import causal_mask, leak_test, masked_softmax, padding_mask
 from attnlib.check.verdict import Verdict, judge
 
@@ -32,6 +32,7 @@ __all__ = [
     "Verdict",
     "attention",
     "attention_for_one_query",
+    "cached_attention",
     "causal_mask",
     "cross_attention",
     "judge",

@@ -1,5 +1,5 @@
 # ruff: noqa: N803 -- learners write X, M, W_Q and V as in the formula, and messages repeat them
-"""Checkers of chapters 8 to 12: layer norm, cross-attention, online softmax."""
+"""Checkers of chapters 8 to 12: layer norm, cross-attention, a cache, online softmax."""
 
 import math
 
@@ -232,6 +232,137 @@ def cross_attention(function):
         "float32": tuple(array.astype(np.float32) for array in plain),
     }
     return judge(function, right, mistakes, cases, {"Z": "one blended value for each query"})
+
+
+def cached_attention(function):
+    """Check causal self-attention of new tokens, with the keys and values of earlier ones kept.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the new tokens X (n_new, d_model), the kept keys (n_kept, d_k) and values
+        (n_kept, d_v), W_Q and W_K (d_model, d_k) and W_V (d_model, d_v). Returns the output
+        Z (n_new, d_v) of the new tokens, and the keys and values that are kept now.
+
+    Returns
+    -------
+    Verdict
+    """
+
+    def last_rows(n_new, n_all):
+        return np.tri(n_new, n_all, n_all - n_new, dtype=bool)
+
+    def kept(old, new):
+        return np.vstack([old, new])
+
+    def stepped(sees=last_rows, divisor=math.sqrt, softmax=exact.softmax, joined=kept, seen=kept):
+        """Return a step with another mask, divisor or softmax, or with others kept or seen."""
+
+        def function(X, keys, values, W_Q, W_K, W_V):
+            new_keys, new_values = X @ W_K, X @ W_V
+            K, V = seen(keys, new_keys), seen(values, new_values)
+            scores = X @ W_Q @ K.T / divisor(K.shape[1])
+            weights = softmax(np.where(sees(len(X), len(K)), scores, -np.inf))
+            return weights @ V, joined(keys, new_keys), joined(values, new_values)
+
+        return function
+
+    right = stepped()
+
+    def old(old, new):
+        return old
+
+    def new(old, new):
+        return new
+
+    def new_first(old, new):
+        return np.vstack([new, old])
+
+    def swapped(X, keys, values, W_Q, W_K, W_V):
+        return right(X, keys, values, W_Q, W_V, W_K)
+
+    def unprojected(X, keys, values, W_Q, W_K, W_V):
+        return right(X, keys, values, W_Q, np.eye(len(W_K)), np.eye(len(W_V)))
+
+    def keys_blended(X, keys, values, W_Q, W_K, W_V):
+        K, V = kept(keys, X @ W_K), kept(values, X @ W_V)
+        return right(X, keys, keys, W_Q, W_K, W_K)[0], K, V
+
+    mistakes = [
+        (
+            "A new token sees the new ones after it. Where several come at once they need a mask: "
+            "each sees what is kept, the new ones before it, and itself.",
+            stepped(sees=lambda n_new, n_all: True),
+        ),
+        (
+            "Your mask takes the new tokens for the first ones: new token 0 sees key 0 alone. They "
+            "are the last. Take the last rows of the square causal mask.",
+            stepped(sees=lambda n_new, n_all: np.tri(n_new, n_all, dtype=bool)),
+        ),
+        (
+            "A new token does not see itself. Its own key and value take part too.",
+            stepped(sees=lambda n_new, n_all: np.tri(n_new, n_all, n_all - n_new - 1, dtype=bool)),
+        ),
+        (
+            "The new tokens see only each other. Append their keys and values to what is kept, "
+            "then let them attend to all of it.",
+            stepped(seen=new),
+        ),
+        (
+            "The new tokens see only what was kept before. Append their own keys and values first, "
+            "then attend.",
+            stepped(seen=old, sees=lambda n_new, n_all: True),
+        ),
+        (
+            "You return the keys and values that came in. The next step needs the new ones too.",
+            stepped(joined=old),
+        ),
+        (
+            "You return the new keys and values alone. The next step needs those before them too.",
+            stepped(joined=new),
+        ),
+        (
+            "You put new keys and values before those that are kept. A sentence goes on at its "
+            "end: kept first, then new.",
+            stepped(joined=new_first, seen=new_first),
+        ),
+        ("W_K and W_V are exchanged: keys are X W_K, values are X W_V.", swapped),
+        (
+            "You keep the tokens as they are. Keep what is projected: X W_K and X W_V.",
+            unprojected,
+        ),
+        (words.KEYS_BLENDED, keys_blended),
+        (words.UNSCALED, stepped(divisor=lambda d_k: 1)),
+        (words.BY_D_K, stepped(divisor=lambda d_k: d_k)),
+        (words.MULTIPLIED, stepped(divisor=lambda d_k: 1 / math.sqrt(d_k))),
+        (words.COLUMNS, stepped(softmax=lambda scores: exact.softmax(scores, axis=0))),
+        (words.NOT_DIVIDED, stepped(softmax=np.exp)),
+        (words.OVERFLOW, stepped(softmax=unshifted_softmax)),
+    ]
+
+    def drawn(n_new, n_kept, d_model, d_k, d_v):
+        shapes = (n_new, d_model), (n_kept, d_k), (n_kept, d_v)
+        X, keys, values = (draw(*shape, seed=seed) for seed, shape in enumerate(shapes))
+        widths = enumerate((d_k, d_k, d_v), start=3)
+        projections = (draw(d_model, d, seed=seed) / math.sqrt(d_model) for seed, d in widths)
+        return X, keys, values, *projections
+
+    plain = drawn(n_new=2, n_kept=5, d_model=3, d_k=11, d_v=13)
+    cases = {
+        "two new tokens and five kept": plain,
+        "one new token and seven kept": drawn(n_new=1, n_kept=7, d_model=5, d_k=3, d_v=2),
+        "five new tokens and nothing kept": drawn(n_new=5, n_kept=0, d_model=7, d_k=3, d_v=2),
+        # A swap fails above. Here each one runs, so that it can be told from the others.
+        "sizes that are equal": drawn(n_new=3, n_kept=3, d_model=3, d_k=3, d_v=3),
+        "scores in the thousands": (1e4 * plain[0], *plain[1:]),
+        "float32": tuple(array.astype(np.float32) for array in plain),
+    }
+    returns = {
+        "Z": "one output for each new token",
+        "keys": "those kept before, then the new ones",
+        "values": "those kept before, then the new ones",
+    }
+    return judge(function, right, mistakes, cases, returns)
 
 
 # Chapter 12
