@@ -1,7 +1,8 @@
 """What opens and closes on a page does so without a script.
 
 `{dropdown}`, an admonition with `:class: dropdown` and a hidden part of a cell become `<details>`.
-A hidden cell whose prompt begins with "Checked: " is a mark of one line.
+A hidden cell whose prompt begins with "Checked: " is a mark of one line. Neighbours with one prompt
+are one, if only the last of them prints.
 
 What answers a question stays closed with all that it prints: cells with the tag `answer`, and boxes
 `:::{answer}`. Neighbours become one `<details>`. It knows its question: on paper, where nothing
@@ -75,6 +76,29 @@ def prediction(node):
     drawn = (PREDICTION.search(raw.astext()) for raw in node.findall(nodes.raw))
     found = next(filter(None, drawn), None)
     return json.loads(html.unescape(found[1])) if found else None
+
+
+def own_prompt(node):
+    """What a hidden cell is called by its notebook; None for what has no such name."""
+    hidden = node.get("nb_element") == "cell_code" and node.get("hide_mode")
+    return hidden and node["cell_metadata"].get("mystnb", {}).get("code_prompt_show")
+
+
+class JoinHidden(SphinxPostTransform):
+    """Let neighbouring hidden cells with one prompt be one cell, before MyST-NB hides parts."""
+
+    default_priority = 197
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        """Move the code of each cell that prints nothing into the next one of its name."""
+        cells = [node for node in self.document.findall(nodes.container) if own_prompt(node)]
+        for cell in cells:
+            after = cell.next_node(descend=False, siblings=True)
+            same = after is not None and own_prompt(after) == own_prompt(cell)
+            if same and len(cell) == 1 and not is_cell(cell):
+                after[0].insert(0, cell[0].children)
+                cell.parent.remove(cell)
 
 
 class FoldAnswers(SphinxPostTransform):
@@ -197,6 +221,7 @@ def setup(app):
     """Register with Sphinx."""
     app.add_directive("dropdown", Dropdown)
     app.add_directive("answer", Answer)
+    app.add_post_transform(JoinHidden)
     app.add_post_transform(FoldAnswers)
     app.add_post_transform(FoldAdmonitions)
     app.add_node(details, html=(visit_details, depart_details))

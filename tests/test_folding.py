@@ -77,6 +77,16 @@ def test_a_cell_is_closed_as_its_tags_say(tmp_path, cell, kind, seen):
     assert made.select_one("#your-turn").get_text().partition("¶")[2].strip() == seen
 
 
+def test_hidden_neighbours_with_one_prompt_are_one(tmp_path):
+    cells = [code(name, "hide-input", prompt="The trial") for name in "abc"]
+    cells[0].outputs = cells[1].outputs = []
+    other = code("d", "hide-input", prompt="The table")
+    made = page(tmp_path, *cells, other, code("e", "hide-input", prompt="The table"))
+    assert summaries(made) == ["The trial", "The table", "The table"]  # d prints
+    assert [pre.get_text() for pre in made.details.select("pre")] == ["a\n", "b\n", "c\n"]
+    assert "output of c" not in made.details.get_text() and "output of c" in made.get_text()
+
+
 def test_neighbours_are_one_answer_and_text_parts_them(tmp_path):
     cells = [code("a", "answer"), box("So.", "What you see"), code("b", "answer", "hide-input")]
     made = page(tmp_path, *cells, new_markdown_cell("Now *this*."), box("*Yes.*"))

@@ -120,7 +120,7 @@ function drawing(s, now) {
     "sheet", 360, 476,
     `Scores with a standard deviation of ${now.spread.toPrecision(3)}; a row of ${N.keys} weights, the largest ` +
       `${top.said}; curves of the largest weight and of the slope. The tables below hold the numbers.`,
-    text(`${N.queries} × ${N.keys} scores after the division: how far they spread`, 0, 14, "ink"),
+    text(`${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}: how far they spread`, 0, 14, "ink"),
     element("path", { d: outline, fill: "var(--muted)", stroke: "var(--muted)" }),
     line(`M${left} ${histogram}H${left + wide}`),
     [-100, -50, 0, 50, 100].map((at) =>
@@ -197,7 +197,7 @@ ${select("divisor", DIVISORS, s.divisor)}</label>
 ${buttons()}</div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<p class="cell">Dots: this row, of query ${ROW + 1}.
-Lines: of ${SETS * N.queries} rows, the one in the middle.</p>`,
+Lines: the middle one of ${SETS * N.queries} rows, from ${SETS} sets of keys.</p>`,
     () => tables(s, now),
   ];
 }
@@ -205,7 +205,7 @@ Lines: of ${SETS * N.queries} rows, the one in the middle.</p>`,
 function tables({ curves_drawn }, { row, weights }) {
   const plots = [["largest", "largest weight"], ["slope", "slope"]];
   const columns = plots.flatMap(([plot, title]) =>
-    Object.entries(DIVISORS).map(([divisor, label]) => [`${plot}_${divisor}`, `${title}, divided by ${label}`]),
+    Object.entries(DIVISORS).map(([divisor, label]) => [`${plot}_${divisor}`, `${title}, scores divided by ${label}`]),
   );
   const curves = [1, 4, 16, 64, 256, 1024].map((d) => {
     const at = curves_drawn.d_k.indexOf(d);
@@ -213,7 +213,7 @@ function tables({ curves_drawn }, { row, weights }) {
   });
   return html`<div class="visually-hidden">
 ${table(
-  `Query ${ROW + 1}: scores after the division, and weights`, ["key", "score", "weight"],
+  `Query ${ROW + 1}: scores as the softmax meets them, and weights`, ["key", "score", "weight"],
   row.map((score, j) => [`key ${j + 1}`, score.toFixed(2), weights[j].toFixed(4)]),
 )}
 ${table(`The curves: medians of ${SETS * N.queries} rows`, ["d_k", ...columns.map(([, title]) => title)], curves)}</div>`;
