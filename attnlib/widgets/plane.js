@@ -124,7 +124,8 @@ function rows(s, now) {
     length: (i) => fixed(Math.hypot(...points[i])),
     cosine: (i) => cosine(long * Math.hypot(...points[i]), now.scores[i]),
   };
-  const shown = priced ? ["length", "cosine", "score"] : free ? ["score"] : ["score", "power"];
+  const ruled = priced && s.ruler; // lengths and angles are told where the ruler shows them
+  const shown = ruled ? ["length", "cosine", "score"] : free ? ["score"] : ["score", "power"];
   const row = (text, i) => {
     const kind = [i === asks && "asks", i === s.pointed && "lit"].filter(Boolean).join(" ") || false;
     const ask = { type: "button", "data-asks": i, "aria-pressed": String(i === asks), "aria-label": `${text} asks` };
@@ -138,13 +139,13 @@ ${shown.map((column) => digits(columns[column](i)))}${digits(weights[i].toFixed(
       free && html`<td>${element("button", { type: "button", class: "remove", "data-remove": i, "aria-label": `remove ${text}`, disabled: tokens.length === 1 }, "×")}</td>`,
     );
   };
-  const foot = priced
+  const foot = ruled
     ? html`<tr><th scope="row" class="query">query</th><td>${fixed(long)}</td><td></td><td></td><td class="weight">1</td><td colspan="2"></td></tr>`
-    : html`<tr><th scope="row">sum</th><td></td>${free || digits(short(sum(now.powers)))}<td class="weight">1</td>${now.output.map((x) =>
-        digits(fixed(x), "value"),
-      )}${free && html`<td></td>`}</tr>`;
+    : html`<tr><th scope="row">sum</th><td></td>${free || digits(short(sum(now.powers)))}<td class="weight">1</td>${
+        priced ? html`<td colspan="2"></td>` : now.output.map((x) => digits(fixed(x), "value"))
+      }${free && html`<td></td>`}</tr>`;
   const head = [priced ? "drink" : "asks", ...shown, "share"].map((name) => html`<th scope="col">${name}</th>`);
-  return html`<div class="numbers of-${s.scene}" data-part="rows"><table>
+  return html`<div class="numbers of-${s.scene}${ruled ? " ruled" : ""}" data-part="rows"><table>
 <caption class="visually-hidden">What ${priced ? "the query" : tokens[asks]} gets from each</caption>
 <thead><tr>${head}<th scope="colgroup" colspan="2">${priced ? "key" : "value"}</th>${free && html`<td></td>`}</tr></thead>
 <tbody>${tokens.map(row)}</tbody><tfoot>${foot}</tfoot></table>${free && element("button", { type: "button", name: "add", disabled: tokens.length === MOST }, "Add a word")}</div>`;
@@ -163,7 +164,8 @@ function said(s, { tokens, points, query, scores, powers, weights }) {
   const name = html`<b class="key">${tokens[i]}</b>`;
   const [asked, long] = [Math.hypot(...query), Math.hypot(...points[i])];
   if (s.scene === "prices") {
-    return html`<p class="said">${name}: ${fixed(asked)} × ${fixed(long)} × ${cosine(asked * long, scores[i])} = score ${round(scores[i])};
+    const angle = html`${fixed(asked)} × ${fixed(long)} × ${cosine(asked * long, scores[i])} = `;
+    return html`<p class="said">${name}: ${s.ruler && angle}score ${round(scores[i])};
 power ${short(powers[i])} of ${short(sum(powers))} = <b class="weight">${weights[i].toFixed(3)}</b></p>`;
   }
   if (s.ruler) {

@@ -189,6 +189,10 @@ def test_the_price_list_is_asked(open_plane):
     x, y = middle(query)
     drag(page, (x, y), (x, y + 40))
     assert agrees(page).query[1] < 2
+    heads = page.locator("thead")
+    assert heads.inner_text().split() == ["drink", "length", "cosine", "score", "share", "key"]
+    page.get_by_label("Show the dot product").uncheck()
+    assert heads.inner_text().split() == ["drink", "score", "power", "share", "key"]
 
 
 def test_a_question_is_turned(open_plane):
