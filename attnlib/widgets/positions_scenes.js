@@ -63,6 +63,7 @@ export function signed(x) {
 }
 
 const brief = (x) => String(Number(x.toPrecision(3)));
+const short = (x) => (x > 0 && x < 0.0005 ? "≈ 0" : String(Number(x.toFixed(3))));
 const many = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const middle = { "text-anchor": "middle" };
 const bold = { "font-weight": "bold" };
@@ -147,21 +148,17 @@ function clock({ from, to }, x, y, r) {
 }
 
 function clocksSheet({ pairs }, { position: p, distance: k }) {
-  const shown = pairs.slice(0, MOST);
-  const x = (i) => 108 + 65 * i;
-  const rows = [
-    ["round in", ({ turn }) => brief((2 * Math.PI) / turn)],
-    ["hand turns", ({ turn }) => brief(k * turn)],
-    ["cosine", ({ cosine }) => signed(cosine)],
-  ];
+  const one = (pair, i) => {
+    const [x, y] = [44 + 164 * (i % 2), 72 + 96 * (i >> 1)];
+    const round = (2 * Math.PI) / pair.turn;
+    const said = ["round in", `${brief(round)}${round < 1e5 ? " words" : ""}`, `turns ${short(k * pair.turn)}`, `cos ${signed(pair.cosine)}`];
+    const all = said.map((words, at) => text(words, x + 46, y - 24 + 19 * at, at ? "ink" : "muted"));
+    return [clock(pair, x, y, 40), all];
+  };
   return sheet(
-    "clocks", 340, 142, "Clocks with a hand for each of two positions; the table below holds the numbers",
-    text("place", 2, 24), text(p, 40, 24, "key", bold), text("place", 2, 46), text(p + k, 40, 46, "query", bold),
-    shown.map((hand, i) => clock(hand, x(i), 34, 29)),
-    rows.map(([name, value], at) => [
-      text(name, 2, 90 + 22 * at),
-      shown.map((hand, i) => text(value(hand), x(i), 90 + 22 * at, "ink", middle)),
-    ]),
+    "clocks", 340, 214, "Clocks with a hand for each of two positions; the table below holds the numbers",
+    text(`place ${p}`, 6, 16, "key", bold), text(`place ${p + k}`, 94, 16, "query", bold),
+    pairs.slice(0, MOST).map(one),
   );
 }
 
@@ -177,13 +174,13 @@ const places = (s) => [
 export function clocking(s, base) {
   const now = hands(s);
   const n = now.pairs.length;
-  const all = n > MOST ? `All ${n} cosines, of which ${MOST} are shown` : n === 1 ? "The cosine" : `The ${n} cosines`;
+  const all = n > MOST ? `; ${MOST} are shown` : "";
   return [
     html`<div class="controls two">${places(s)}${base}${buttons(...walk(s))}</div>`,
     html`<div class="stage">${clocksSheet(now, s)}</div>`,
-    html`<div class="readout"><p>${all} together: PE(${s.position}) · PE(${s.position + s.distance})
-<b class="big" data-part="match">${signed(now.match)}</b></p>
-<p class="verdict">${many(s.distance, "word")} on: each hand makes the same turn, wherever it stood.</p></div>`,
+    html`<div class="readout"><p>PE(${s.position}) · PE(${s.position + s.distance})</p>
+<p><b class="big" data-part="match">${signed(now.match)}</b></p>
+<p class="said">${many(s.distance, "word")} apart: the sum of ${many(n, "cosine")}${all}.</p></div>`,
     () => html`<div class="visually-hidden">${table(
       "The clocks", ["clock", "radians a word", "sin and cos at p", "sin and cos at p + k"],
       hands({ ...s, moving: null }).pairs.map(({ turn, from, to }, i) => [
@@ -194,7 +191,7 @@ export function clocking(s, base) {
 }
 
 function turnedSheet({ pairs }, { position: p, distance: k }) {
-  const [y, unit] = [96, 36];
+  const [y, unit] = [96, 33];
   const ends = (x) => ([a, b], far = unit) => [x + far * a, y - far * b];
   const one = ({ turn, before, query, key, score }, i) => {
     const x = pairs.length === 1 ? 170 : 85 + 170 * i;
@@ -222,14 +219,14 @@ function turnedSheet({ pairs }, { position: p, distance: k }) {
 
 export function turning(s) {
   const now = turned(s);
-  const two = now.pairs.length === 2;
   const row = (values) => `(${values.map(signed).join(", ")})`;
   return [
     html`<div class="controls two">${places(s)}${buttons(...walk(s))}</div>`,
     html`<div class="stage">${turnedSheet(now, s)}</div>`,
-    html`<div class="readout"><p><span class="query">Query at ${s.position + s.distance}</span>,
-<span class="key">key at ${s.position}</span>: the score <b class="big" data-part="match">${signed(now.score)}</b></p>
-<p class="verdict">The key stands ${many(s.distance, "word")} back. Slide p: ${two ? "all four arrows turn" : "both arrows turn"}, and the score stays.</p></div>`,
+    html`<div class="readout"><p class="both"><span class="query">Query at ${s.position + s.distance}</span>
+<span class="key">key at ${s.position}</span></p>
+<p>score <b class="big" data-part="match">${signed(now.score)}</b></p>
+<p class="said">The key stands ${many(s.distance, "word")} back.</p></div>`,
     () => html`<div class="visually-hidden">${table(
       "The pairs, turned", ["pair", "query", "key", "adds to the score"],
       turned({ ...s, moving: null }).pairs.map(({ query, key, score }, i) => [i, row(query), row(key), signed(score)]),

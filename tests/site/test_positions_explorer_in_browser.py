@@ -98,3 +98,62 @@ def test_nothing_moves_and_words_fit_from_end_to_end(browser, addresses, width):
                     yield
 
     assert_nothing_moves(browser, addresses["file"], width, states)
+
+
+# ------------------------------------------------------------------------ the scenes that move
+
+MOVING = ("order", "clocks", "turned")
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scenes")
+    write_page(folder, *(PositionsExplorer(scene=scene, d_model=8) for scene in MOVING))
+    with served(folder) as addresses:
+        yield addresses
+
+
+def test_a_button_turns_the_clocks_and_they_arrive(page, scenes):
+    wake(page, scenes["file"])
+    clocks = page.locator(".widget-slot").nth(1)
+    before = clocks.locator("[data-part=from]").first.get_attribute("d")
+    match = clocks.locator("[data-part=match]").inner_text()
+    clocks.locator("[name=on10]").click()
+    page.wait_for_timeout(400)
+    between = clocks.locator("[data-part=from]").first.get_attribute("d")
+    assert clocks.locator("[data-part=match]").inner_text() == match  # on the way, too
+    page.wait_for_timeout(1200)
+    after = clocks.locator("[data-part=from]").first.get_attribute("d")
+    assert len({before, between, after}) == 3
+    assert shown(page, 1) == repr(PositionsExplorer(scene="clocks", d_model=8, position=13))
+
+
+def test_who_wants_no_motion_gets_none(page, scenes):
+    page.emulate_media(reduced_motion="reduce")
+    wake(page, scenes["file"])
+    page.locator("[name=swapped]").click()
+    page.evaluate(FRAMES)
+    names = [page.locator(f"[data-part={word}]").bounding_box()["x"] for word in ("man", "dog")]
+    assert names == sorted(names)
+    assert "The order is lost" in page.locator(".verdict").first.inner_text()
+
+
+@pytest.mark.parametrize("width", [1280, 520, 360])
+@pytest.mark.parametrize("scene", MOVING)
+def test_no_scene_grows_or_cuts_its_words(browser, tmp_path, scene, width):
+    def states(page):
+        page.emulate_media(reduced_motion="reduce")
+        for control in page.locator("fieldset button:not([name=copy]):enabled").all():
+            control.click()
+            page.evaluate(FRAMES)
+            assert_words_fit(page)
+            yield
+        for slider in page.locator("input:enabled").all():
+            for key in ("Home", "End", "ArrowLeft"):
+                slider.press(key)
+                page.evaluate(FRAMES)
+                assert_words_fit(page)
+                yield
+
+    write_page(tmp_path, PositionsExplorer(scene=scene, d_model=8))
+    assert_nothing_moves(browser, (tmp_path / "page.html").as_uri(), width, states)
