@@ -236,7 +236,7 @@ def test_page_is_whole_without_javascript(bare, name):
     bare.evaluate(OPEN_ALL)  # as a reader does; nothing on the page runs
     assert bare.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 22)"
     assert bare.evaluate(OVERHANG) <= 0
-    text = bare.locator("article :is(p, li, pre, td, summary):not(.abh *)")
+    text = bare.locator("article :is(p, li, pre, td, summary):not(.abh *, .answer-of)")  # for paper
     hidden = "all => all.filter(one => !one.checkVisibility()).map(one => one.outerHTML)"
     assert text.evaluate_all(hidden) == []
     formulas = bare.locator("mjx-container")
