@@ -25,7 +25,7 @@ const PLOTS = {
     left: 218, wide: 132, floor: 313, height: 105, low: -1, high: 2,
   },
   distance: {
-    title: ["Distance from their mean, layer by layer", 2, 358], ticks: ["≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"],
+    title: ["Own share, layer by layer", 2, 358], ticks: ["≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"],
     depths: [0, 6, 12, 18, 24], left: LEFT, wide: 296, floor: 464, height: 92, low: -8, high: 0,
   },
 };
@@ -157,8 +157,8 @@ const size = (x) => (x === 0 || (Math.abs(x) >= 0.01 && Math.abs(x) < 1000) ? fi
 function verdict({ distance }) {
   const low = distance.findIndex((value) => value < SAME);
   return low >= 0
-    ? `Distance below 0.001 at layer ${low}: one vector for all.`
-    : `Distance above 0.001 in all ${MAX_DEPTH} layers: the tokens differ.`;
+    ? `Own share below 0.001 at layer ${low}: all words alike.`
+    : `Own share above 0.001 in all ${MAX_DEPTH} layers: the words differ.`;
 }
 
 /** A matrix as squares whose area is the size of each entry: filled above 0, hollow below; its rows are tokens. */
@@ -211,10 +211,10 @@ function drawing({ depth }, { states, cosines, curves }) {
     "sheet", 360, 512,
     `Token vectors after ${layers}, the cosines between them, and two curves against depth. ${verdict(curves)} ` +
       `Mean length ${size(curves.norm[depth])}. The tables below hold the numbers.`,
-    text(`Token vectors after ${layers}: ${TOKENS.length} tokens × ${D_MODEL} numbers`, 2, 14, "ink"),
-    text(`filled: above 0, hollow: below; largest ${size(largest)}`, LEFT, 167, "muted", { "data-part": "scale" }),
-    text("Cosine between tokens", 2, 194, "ink"),
-    text("filled: 1, hollow: −1", LEFT, 329),
+    text(`${TOKENS.length} words × ${D_MODEL} numbers, after ${layers}`, 2, 14, "ink"),
+    text(`filled > 0, hollow < 0; largest ${size(largest)}`, LEFT, 167, "muted", { "data-part": "scale" }),
+    text("Cosine between words", 2, 194, "ink"),
+    text("filled: 1, hollow: −1", 2, 329),
     squares("vectors", last.map((row) => row.map((x) => x / largest))),
     squares("cosines", cosines),
     Object.keys(PLOTS).map((name) => plot(name, depth, curves)),
@@ -243,9 +243,9 @@ ${select("norm", NORMS, s.norm)}</label>
 </div>`,
     html`<div class="readout">
 <p><span class="big" data-part="distance">${brief(curves.distance[s.depth])}</span>
-<span>distance of the tokens from their mean, ‖X − mean‖ / ‖X‖; 0: all one vector</span></p>
+<span>own share: what the words do not have in common, ‖X − mean‖ / ‖X‖; 0: all alike</span></p>
 <p><span class="big" data-part="norm_value">${size(curves.norm[s.depth])}</span>
-<span>mean length of a token vector</span></p>
+<span>mean length of a word’s vector</span></p>
 <p class="verdict">${verdict(curves)}</p>
 ${buttons(renew)}</div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
@@ -266,7 +266,7 @@ ${table(
 )}
 ${table("Cosine between tokens after the last layer", ["", ...TOKENS], named(cosines, fixed))}
 ${table(
-  "Layer by layer", ["", "distance", "mean length", "distance, full block", "mean length, full block"],
+  "Layer by layer", ["", "own share", "mean length", "own share, full block", "mean length, full block"],
   distance.map((_, i) => [
     i ? `after layer ${i}` : "at the start",
     brief(distance[i]), size(norm[i]), brief(distance_full[i]), size(norm_full[i]),

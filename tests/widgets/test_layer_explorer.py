@@ -284,9 +284,9 @@ def test_the_picture_says_the_numbers(explorer):
     assert_says(scale.rpartition(" ")[2], np.abs(last).max(), 2)
     together = np.flatnonzero(curves["distance"] < 1e-3)
     assert soup.select_one(".verdict").get_text() == (
-        f"Distance below 0.001 at layer {together[0]}: one vector for all."
+        f"Own share below 0.001 at layer {together[0]}: all words alike."
         if together.size
-        else "Distance above 0.001 in all 24 layers: the tokens differ."
+        else "Own share above 0.001 in all 24 layers: the words differ."
     )
     assert soup.select_one(".verdict").get_text() in soup.svg["aria-label"]
     series = ["distance", "norm", "distance_full", "norm_full"]
@@ -341,4 +341,4 @@ def test_the_picture_draws_the_numbers(explorer):
 
 def test_one_layer_is_one():
     title = picture(LayerExplorer(depth=1)).find("text").get_text()
-    assert title == "Token vectors after 1 layer: 7 tokens × 16 numbers"
+    assert title == "7 words × 16 numbers, after 1 layer"
