@@ -5,13 +5,14 @@
 import {
   allowed, buttons, called, cellInk, dotProducts, element, html, multiply, numpyArray, select, softmax, two, wordVector,
 } from "./core.js";
+import { liveMicroscope, look, weightPanel } from "./microscope.js";
 
 export const defaults = {
   tokens: ["The", "cat", "sat", "down", "<pad>"], mask: Array(5).fill(Array(5).fill(true)), length: 4, replaced: 2,
   scene: "paint", position: 1,
 };
 /** Two presets can give one mask: the reader's choice then keeps its name. Tab finds one cell, `at`. */
-export const own = { chosen: "", at: [0, 0] };
+export const own = { chosen: "", at: [0, 0], lens: null };
 const place = (least) => (i, { tokens }) => Number.isInteger(i) && i >= least && i < tokens.length + least;
 const isRow = (row, n) => Array.isArray(row) && row.length === n && row.every((may) => typeof may === "boolean");
 export const shared = {
@@ -28,11 +29,15 @@ const PRESETS = {
 };
 const TWO = { none: "No mask", causal: "Causal mask" };
 
-/** Output, weights and divided scores; the token `replaced` has the vectors of another word. */
-function attend(tokens, mask, replaced) {
-  const [Q, K, V] = ["query", "key", "value"].map((role) =>
+/** Queries, keys and values; the token `replaced` has those of another word. */
+const vectorsOf = (tokens, replaced) =>
+  ["query", "key", "value"].map((role) =>
     tokens.map((token, i) => Array.from(wordVector(token, i === replaced ? `another ${role}` : role, D))),
   );
+
+/** Output, weights and divided scores, with another word in place of the token `replaced`. */
+function attend(tokens, mask, replaced) {
+  const [Q, K, V] = vectorsOf(tokens, replaced);
   const scores = dotProducts(Q, K, D).map((row) => row.map((s) => s / Math.sqrt(D)));
   const weights = scores.map((row, i) => softmax(row.map((s, j) => (mask[i][j] ? s : -Infinity))));
   return { scores, weights, output: multiply(weights, V) };
@@ -50,6 +55,16 @@ export function compute({ tokens, mask, length }) {
     scores, weights, output, moves,
     empty: places.filter((i) => !mask[i].some(Boolean)),
     lets_in: places.filter((i) => i < length && mask[i].slice(length).some(Boolean)),
+  };
+}
+
+/** What the microscope needs of the weight under it. */
+export function weightOf({ tokens, mask, lens: [i, j] }) {
+  const [Q, K, V] = vectorsOf(tokens);
+  const names = called(tokens);
+  return {
+    asks: names[i], names, j, query: Q[i], key: K[j], scores: dotProducts([Q[i]], K, D)[0],
+    divisor: [Math.sqrt(D), `√${D}`], free: mask[i], weights: attend(tokens, mask).weights[i], values: V,
   };
 }
 
@@ -262,7 +277,17 @@ const verdicts = (all, rooms) => html`<ul class="verdicts" aria-label="Verdicts"
     element("li", { class: kind, "data-room": rooms[i], "data-key": answer }, html`<span>${answer && html`<b>${answer}</b>`}${rest}</span>`),
 )}</ul>`;
 
-export const picture = (s) => (s.scene === "guess" ? guessing : painting)(s, called(s.tokens));
+export const picture = (s) => [
+  ...(s.scene === "guess" ? guessing : painting)(s, called(s.tokens)),
+  weightPanel(s.lens && weightOf(s)),
+];
+
+/** The cell that Tab finds: a tap on it paints, so its weight is asked for beside it. */
+function picked({ mask, at: [i, j] }, names, weights) {
+  const shown = mask[i][j] ? two(weights[i][j]) : "blocked";
+  return html`<p class="picked"><span><b class="query">${names[i]}</b> to <b class="key">${names[j]}</b>:
+<b>${shown}</b></span> <button type="button" name="why">Why?</button></p>`;
+}
 
 function painting(s, names) {
   const { weights, moves, empty, lets_in } = compute(s);
@@ -289,7 +314,7 @@ Hatched cells are blocked. "Replace" puts another word in one place, with a quer
     html`<div class="picture">${grid(s, names, weights, "output", {
       kind: (i) => i === s.replaced && "replaced",
       beside: (i) => html`<td class="fate ${fate(i)}"><span>${fate(i)}</span></td>`,
-    })}</div>`,
+    })}${picked(s, names, weights)}</div>`,
     verdicts(
       [
         ["said", replacedSaid(names, s.replaced, moves[s.replaced], empty.includes(s.replaced))],
@@ -309,6 +334,7 @@ ${convention("blocked", "T = blocked", "nn.MultiheadAttention", s, (may) => (may
 
 function guessing(s, names) {
   const n = names.length;
+  const { weights } = compute(s);
   const next = guesses(s);
   const chosen = presetOf(s);
   const mask = ([name, label]) =>
@@ -324,9 +350,9 @@ ${buttons()}
 <p class="cell wide">Each row reads its open cells and must guess the word at its right. The frame is that word in its own input.
 Tap a cell to open or to block it.</p>
 </div>`,
-    html`<div class="picture guess">${grid(s, names, compute(s).weights, "must guess", {
+    html`<div class="picture guess">${grid(s, names, weights, "must guess", {
       kind: () => false, row: (i) => i === s.position && "at", answer: (i, j) => j === i + 1 && j < s.length, beside,
-    })}</div>`,
+    })}${picked(s, names, weights)}</div>`,
     readings(s, next[s.position]),
     verdicts([[GOOD[reads(s, s.position)], positionSaid(s, names, s.position)],
       [s.tokens.some((_, i) => GOOD[reads(s, i)] === "bad") ? "bad" : "good", passSaid(s)]], guessRooms(s, names)),
@@ -389,8 +415,9 @@ export function live(view) {
   view.on("grid", "pointerdown", (event) => {
     const at = place(event);
     if (!at || event.button !== 0 || !event.isPrimary) return;
-    brush = { value: !view.state().mask[at[0]][at[1]], last: at };
     handled = true;
+    if (view.state().lens) return; // a tap beside the panel closes it, and that is all
+    brush = { value: !view.state().mask[at[0]][at[1]], last: at };
     paint([at], brush.value);
   });
   view.on("grid", "pointermove", (event) => {
@@ -411,5 +438,7 @@ export function live(view) {
     if (at && !painted) paint([at], !view.state().mask[at[0]][at[1]]);
   });
   view.on("grid", "focusin", (event) => view.set({ at: place(event), position: place(event)[0] }));
+  view.on("why", "click", () => look(view, view.state().at));
+  liveMicroscope(view);
   view.grid("grid", () => {}); // an arrow moves the focus, and that is all
 }

@@ -106,7 +106,8 @@ ${scores && line("score", written && `${written} = `, html`<b>${signed(scores[j]
 ${scaled && line("divided", divisor[0] === 1 ? "not" : html`${signed(scores[j])} ÷ ${divisor[1]} = <b>${signed(scaled[j])}</b>`)}
 ${!allowed && line("masked", html`<b>−∞</b>: ${asks} may not look at ${names[j]}`)}
 ${scaled && line("powered", allowed ? html`e^${less ? `(${signed(scaled[j])}${less})` : signed(scaled[j])} = <b>${signed(powers[j])}</b>` : html`e^−∞ = <b>0</b>`)}
-${scaled && sum > 0 && line("shared", html`${signed(powers[j])} ÷ ${signed(sum)}, the sum of its row = <b class="weight">${plain(weights[j])}</b>`)}</div>
+${scaled && sum > 0 && line("shared", html`${signed(powers[j])} ÷ ${signed(sum)}, the sum of its row = <b class="weight">${plain(weights[j])}</b>`)}
+${sum === 0 && line("shared", html`nothing: ${asks} may look at no key, so its weights stay <b class="weight">0</b>`)}</div>
 ${sharing(weights, names, j)}
 ${values && html`<p>${plain(Number(weights[j].toFixed(4)))} of ${names[j]}’s value goes into the output, which is what all values add up to, each as much as its weight says:</p>${stacking(weights, values, names, j)}`}`;
 }

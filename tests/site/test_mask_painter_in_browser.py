@@ -153,6 +153,52 @@ def test_a_drag_paints_every_cell_on_its_way_once(open_painter):
     assert not any(agrees(page).mask[1])
 
 
+def test_the_picked_weight_opens_under_the_microscope_and_the_mask_stays(open_painter):
+    page = open_painter(mask=attnlib.causal_mask(5))
+    panel = page.get_by_role("dialog", name="A weight under the microscope")
+
+    def opened():
+        panel.wait_for()
+        page.evaluate(FRAMES)
+        return panel.inner_text().replace("\n", " ")
+
+    def closed():
+        panel.wait_for(state="hidden")
+        return page.evaluate("document.activeElement.name")
+
+    # By keyboard: from the picked cell to its button, and back to it.
+    tab_to(page, "[role=grid] button")
+    press(page, "Control+Home", "ArrowDown", "Tab")
+    assert page.locator(".picked").inner_text().startswith("cat to The: 0.")
+    press(page, "Enter")
+    weight = page.locator("[role=grid] tr").nth(2).locator("button").first.inner_text()
+    said = opened()
+    assert f"cat asks, The answers: {weight}"[:-1] in said and "masked" not in said
+    press(page, "Escape")
+    assert closed() == "why"
+    np.testing.assert_array_equal(agrees(page).mask, attnlib.causal_mask(5))
+
+    # By click: a cell that is painted is the picked one; blocked, the panel says so.
+    cell(page, 3, 1).click()
+    page.get_by_role("button", name="Why?").click()
+    said = opened()
+    assert "down asks, cat answers: 0 " in said and "down may not look at cat" in said
+    masks = [agrees(page).mask]
+    page.get_by_role("button", name="Close").click()
+    assert closed() == "why"
+
+    # A tap on a cell beside the panel closes it and paints nothing.
+    page.get_by_role("button", name="Why?").click()
+    opened()
+    box, lens = cell(page, 0, 4).bounding_box(), panel.bounding_box()
+    x, y = box["x"] + box["width"] - 5, box["y"] + 5
+    assert x > lens["x"] + lens["width"]
+    page.mouse.click(x, y)
+    closed()
+    masks.append(agrees(page).mask)
+    assert masks[0] == masks[1]
+
+
 def test_a_finger_paints_too(browser, tmp_path):
     write_page(tmp_path, MaskPainter())
     with phone(browser, (tmp_path / "page.html").as_uri()) as page:

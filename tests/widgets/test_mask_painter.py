@@ -4,13 +4,15 @@ import json
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import MaskPainter
 from attnlib.widgets.core import word_vector
 from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import drawn, js, picture, run
 from tests.widgets.samples import SAMPLES
 
 HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
@@ -119,6 +121,47 @@ def test_verdicts_in_full():
     assert said[3] == "There is no padding: all 5 tokens are real."
     painter.mask = np.zeros((5, 5), bool)
     assert verdicts(painter)[2].startswith("Rows The, cat, sat, down and <pad> are empty: they")
+
+
+def under_the_microscope(painter, i, j):
+    """The panel on the weight of query i on key j: its lines by their names, and its pictures."""
+    still = drawn(painter, lens=[i, j])
+    panel = BeautifulSoup(still, "html.parser").select_one("[data-part=lens]")
+    lines = [[span.get_text() for span in p("span")] for p in panel.select(".lens-lines p")]
+    return dict(lines), [drawing["aria-label"] for drawing in panel("svg")]
+
+
+def number(text):
+    return float(text.replace("−", "-"))
+
+
+@some
+@given(painter=samples, data=st.data())
+def test_the_microscope_shows_why_a_weight_is_what_it_is(painter, data):
+    n = len(painter.tokens)
+    i, j = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
+    mask = np.array(painter.mask)
+    output, weights = attend(painter)
+    places = {"query": i, "key": j, "value": j}
+    query, key, value = (word_vector(painter.tokens[k], r, 4) for r, k in places.items())
+    found = js(painter, "weightOf(state)", lens=[i, j])
+    np.testing.assert_allclose(found["query"], query, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found["key"], key, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found["values"][j], value, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found["weights"], weights[i], rtol=0, atol=1e-9)
+    lines, pictures = under_the_microscope(painter, i, j)
+    score = number(lines["score"].split(" = ")[-1])
+    assert score == pytest.approx(query @ key, abs=1e-4)
+    assert number(lines["divided"].split(" = ")[-1]) == pytest.approx(score / 2, abs=1e-4)
+    assert ("masked" in lines) == (not mask[i, j])
+    power = number(lines["powered"].split(" = ")[-1])
+    assert power == pytest.approx(np.exp(query @ key / 2) * mask[i, j], rel=1e-4, abs=1e-5)
+    if mask[i].any():
+        assert number(lines["shared"].split(" = ")[-1]) == pytest.approx(weights[i, j], abs=1e-6)
+    else:
+        assert lines["shared"].startswith("nothing: ") and "may look at no key" in lines["shared"]
+    shown = pictures[-1].removeprefix("The output: ").split("; in full colour")[0].split(", ")
+    np.testing.assert_allclose([number(x) for x in shown], output[i], rtol=0, atol=1e-4)
 
 
 def test_equal_tokens_are_numbered_and_long_ones_cut():
