@@ -46,7 +46,8 @@ SCROLL = f"""async () => {{
   }}
 }}"""
 # Each slider, each option, each button that reveals nothing, in view: a shift out of sight does
-# not count. Predict and Quiz answer below what was asked, and what follows makes room for it. Real keys and taps are pressed in the tests of each widget.
+# not count. Predict and Quiz answer below what was asked, and what follows makes room for it.
+# Real keys and taps are pressed in the tests of each widget.
 USE_WIDGETS = f"""async () => {{
   const each = selector => document.querySelectorAll(`.widget-slot ${{selector}}`);
   const use = async (control, ...acts) => {{
