@@ -24,15 +24,18 @@ from tests.site.pages import (
     visit_page,
 )
 
+KIB = 200  # at most, over http, where text is compressed
+# A model's 72 heads in three sentences, and Flow; Flow and what was read beside what is written.
+MORE_KIB = {"chapters/06-many-heads.html": 280, "chapters/10-encoder-decoder.html": 206}
+
 
 @pytest.mark.parametrize(("scheme", "width"), [("http", 1280), ("http", 360), ("file", 1280)])
 @every_page
 def test_a_visit_leaves_nothing_behind(browser, site, name, scheme, width):
-    """At most 200 KiB come over http, where text is compressed."""
     seen = visit_page(browser, site, name, scheme, width)
     assert left(seen["requests"], f"{site}/", f"{SITE.as_uri()}/") == []
     assert (seen["violations"], seen["noise"]) == ([], [])
-    assert scheme == "file" or 0 < seen["bytes"] <= 200 * 1024
+    assert scheme == "file" or 0 < seen["bytes"] <= 1024 * MORE_KIB.get(name, KIB)
     assert sum(shift["value"] for shift in seen["shifts"]) <= 0.02, seen["shifts"]
     assert max(seen["overhang"]) <= 0
     assert re.findall(r"undefined|\[object|could not start", "\n".join(seen["widgets"])) == []
