@@ -199,9 +199,10 @@ ${several && choice("layer", "Layer", counted(n_layers))}
 ${choice("head", "Head", counted(n_heads))}
 ${choice("row", "Token", tokens.map((token, i) => [i, `${i + 1}: ${token}`]), row)}
 ${choice("lines", "Lines", LINES)}</div>`,
-    html`<p class="said" role="status" data-part="said">Head ${s.head + 1}${
-      several && ` of layer ${s.layer + 1}`
-    }: '${names[row]}' attends ${deed}${largest}</p>`,
+    html`<p class="said" role="status" data-part="said">${element(
+      "span", { "data-key": [s.layer, s.head, row, s.text].join() }, // another sentence, not one that moved
+      html`Head ${s.head + 1}${several && ` of layer ${s.layer + 1}`}: '${names[row]}' attends ${deed}${largest}`,
+    )}</p>`,
     html`<div><p class="note">The means of this head over all tokens</p>
 <ul class="summary">${Object.entries(now.means).map(mean)}</ul></div>`,
     html`<div class="sheets">${sheet(

@@ -71,7 +71,7 @@ USE_WIDGETS = f"""async () => {{
   for (const select of each("select:enabled")) {{
     await use(select, ...[...select.options].map(option => choose(option.value)));
   }}
-  for (const button of each("button:enabled:not([aria-expanded], .abh-predict *, .abh-quiz *)")) {{
+  for (const button of each("button:enabled:not([aria-expanded], [name=why], .abh-predict *, .abh-quiz *)")) {{
     await use(button, () => button.click());
   }}
 }}"""
