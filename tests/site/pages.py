@@ -47,7 +47,8 @@ SCROLL = f"""async () => {{
 }}"""
 # Each slider, each option, each button that reveals nothing, in view: a shift out of sight does
 # not count. Predict and Quiz answer below what was asked, and what follows makes room for it.
-# Real keys and taps are pressed in the tests of each widget.
+# Real keys and taps are pressed in the tests of each widget; so is what opens the microscope.
+ASIDE = "[aria-expanded], [name=why], .abh-predict *, .abh-quiz *"
 USE_WIDGETS = f"""async () => {{
   const each = selector => document.querySelectorAll(`.widget-slot ${{selector}}`);
   const use = async (control, ...acts) => {{
@@ -71,7 +72,7 @@ USE_WIDGETS = f"""async () => {{
   for (const select of each("select:enabled")) {{
     await use(select, ...[...select.options].map(option => choose(option.value)));
   }}
-  for (const button of each("button:enabled:not([aria-expanded], [name=why], .abh-predict *, .abh-quiz *)")) {{
+  for (const button of each("button:enabled:not({ASIDE})")) {{
     await use(button, () => button.click());
   }}
 }}"""

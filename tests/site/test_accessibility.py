@@ -119,7 +119,8 @@ CONTRASTS = """() => {
     .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
   const texts = [...document.querySelectorAll("article svg text, article svg tspan")]
-    .filter(text => text.checkVisibility() && [...text.childNodes].some(node => node.nodeType === 3 && node.data.trim()));
+    .filter(text => text.checkVisibility()
+      && [...text.childNodes].some(node => node.nodeType === 3 && node.data.trim()));
   return texts.map(text => {
     text.scrollIntoView({block: "center", behavior: "instant"});
     const {x, y, width, height} = text.getBoundingClientRect();
