@@ -192,6 +192,7 @@ def test_the_price_list_is_asked(open_plane):
     heads = page.locator("thead")
     assert heads.inner_text().split() == ["drink", "length", "cosine", "score", "share", "key"]
     page.get_by_label("Show the dot product").uncheck()
+    assert not agrees(page).ruler  # and the next picture is there
     assert heads.inner_text().split() == ["drink", "score", "power", "share", "key"]
 
 
