@@ -52,10 +52,10 @@ refresh: install ## run the notebooks and store their outputs, and what follows 
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)
 	@$(VENV) _ext/course.py
 
-train: install ## train the small models of chapter 11 again and store their weights
+train: install ## train the small models of chapter 13 again and store their weights
 	@$(VENV) -m tools.train
 
-atlas: install ## measure the parity atlas of chapter 13 again
+atlas: install ## measure the parity atlas of chapter 15 again
 	@$(VENV) -m attnlib.atlas
 
 bench: install book browser ## run the benchmarks

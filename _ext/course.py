@@ -40,10 +40,10 @@ PROMISES = {
     "and write it in a few lines of NumPy.",
     "II. The layer": "Build a whole layer of a Transformer, let one half read and the other write, "
     "and say what each part is for.",
-    "III. Cost and learning": "Count what attention costs, and take a gradient back through it "
-    "by hand.",
-    "IV. In the world": "Know where libraries disagree, and run a published model in your own "
-    "code.",
+    "III. Learning": "Say how a model comes to ask for the right thing, take a gradient back "
+    "through attention by hand, and read what two heads of a small GPT do together.",
+    "IV. In the world": "Count what attention costs, know where libraries disagree, and run a "
+    "published model in your own code.",
 }
 
 # What a tag closes of a cell, here and in Jupyter. What is closed takes no time.

@@ -16,7 +16,7 @@ def softmax_backward(weights, grad_weights):
         = A_{ij} \Bigl(\frac{\partial L}{\partial A_{ij}}
         - \sum_m A_{im} \frac{\partial L}{\partial A_{im}}\Bigr)
 
-    Eq. (1) of chapter 11: the Jacobian of the softmax, diag(A) - A A^T for each row A, times the
+    Eq. (1) of chapter 12: the Jacobian of the softmax, diag(A) - A A^T for each row A, times the
     gradient of that row. The table itself, n_k by n_k for each row, is never made.
 
     Parameters
@@ -75,7 +75,7 @@ def attention_backward(queries, keys, values, grad_output, mask=None, *, causal=
         dQ &= dS\, K / \sqrt{d_k} \\
         dK &= dS^\top Q / \sqrt{d_k}
 
-    Eqs. (2) to (5) of chapter 11, where dX stands for the gradient of the loss with respect to X
+    Eqs. (2) to (5) of chapter 12, where dX stands for the gradient of the loss with respect to X
     and dS comes from dA by Eq. (1). The weights A are computed again rather than asked for.
 
     Parameters

@@ -1,4 +1,4 @@
-"""A task whose attention is known beforehand, and the small trained models of chapter 11."""
+"""A task whose attention is known beforehand, and the small trained models of chapter 13."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ _MODEL = ("embedding", "w_out", "b_out")
 
 
 def answers(tokens):
-    """Return what followed each token the last time it was there: the task of chapter 11.
+    """Return what followed each token the last time it was there: the task of chapter 13.
 
     Parameters
     ----------

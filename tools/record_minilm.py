@@ -16,7 +16,7 @@ from attnlib import pretrained
 from tools.install import ROOT, say
 
 HEADS = ROOT / "chapters" / "06-many-heads.ipynb"  # looks at recorded weights only
-CHAPTER = ROOT / "chapters" / "14-a-real-encoder.ipynb"
+CHAPTER = ROOT / "chapters" / "16-a-real-encoder.ipynb"
 
 
 class Recorder:

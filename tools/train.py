@@ -1,4 +1,4 @@
-"""Train the small models of chapter 11 and store them: `python -m tools.train`.
+"""Train the small models of chapter 13 and store them: `python -m tools.train`.
 
 The task: answer each token with what followed it the last time. Same seed, same machine, same
 weights; another machine may round otherwise, so what is stored is not made again by the tests.
@@ -101,7 +101,7 @@ def main():
             flush=True,
         )
         stored |= {f"{n_layers}.{k}": v for k, v in induction.to_arrays(model).items()}
-        stored[f"{n_layers}.seconds"] = np.array(seconds)  # chapter 11 says how long it took
+        stored[f"{n_layers}.seconds"] = np.array(seconds)  # chapter 13 says how long it took
     induction.WEIGHTS.parent.mkdir(exist_ok=True)
     np.savez_compressed(induction.WEIGHTS, **stored)
     print(f"{induction.WEIGHTS.name}: {induction.WEIGHTS.stat().st_size / 1024:.0f} KiB")

@@ -1,5 +1,5 @@
 # ruff: noqa: N803 -- learners write A and dA as in the formula, and messages repeat them
-"""Checker of chapter 11: the softmax backwards."""
+"""Checker of chapter 12: the softmax backwards."""
 
 import math
 
@@ -11,7 +11,7 @@ from attnlib.check.verdict import draw, judge
 
 
 def softmax_backward(function):
-    """Check the gradient of the scores, Eq. (1) of chapter 11.
+    """Check the gradient of the scores, Eq. (1) of chapter 12.
 
     Parameters
     ----------

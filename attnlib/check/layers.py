@@ -365,7 +365,7 @@ def cached_attention(function):
     return judge(function, right, mistakes, cases, returns)
 
 
-# Chapter 12
+# Chapter 14
 
 
 def online_softmax(function):

@@ -76,7 +76,7 @@ class CostCalculator(CourseWidget):
         return proposal["value"]
 
     def at(self, n):
-        """Work and memory at `n` tokens: Eqs. (1) to (3) of chapter 12, and what each kind changes.
+        """Work and memory at `n` tokens: Eqs. (1) to (3) of chapter 14, and what each kind changes.
 
         Returns a dict. "projections", "attention" and "feed_forward" are FLOPs of one layer;
         "weights" are the bytes of A, or of what stands in its place, in one layer; "cache" the

@@ -179,7 +179,7 @@ def test_a_finger_picks(browser, tmp_path):
 
 
 def whole_model():
-    """As large as chapter 14 has it, one of its texts hostile and one as long as can be."""
+    """As large as chapter 16 has it, one of its texts hostile and one as long as can be."""
 
     def text(n, seed):
         return random_weights(6, 12, n, True, seed)

@@ -30,7 +30,7 @@ def test_javascript_counts_what_python_counts(calculator):
 
 
 def test_chai_piyo_times_the_output_projection():
-    """Chapter 12 counts 48 + 16 multiplications; here W_O is counted too, and additions."""
+    """Chapter 14 counts 48 + 16 multiplications; here W_O is counted too, and additions."""
     found = costs(n=2, d_model=4, n_heads=1, n_layers=1, group=1)
     assert found["attention"] == 2 * (2 * 2 * 4 + 2 * 2 * 4)
     assert found["projections"] == 2 * 4 * (2 * 4 * 4)
