@@ -42,6 +42,8 @@ ARGUMENTS = {
     "cross_attention": "X, M, W_Q, W_K, W_V",
     "cached_attention": "X, keys, values, W_Q, W_K, W_V",
     "online_softmax": "s, V, block",
+    "mean_price": "model, sentence, start",
+    "grouped_attention": "queries, keys, values",
     "softmax_backward": "A, dA",
 }
 
@@ -88,6 +90,19 @@ ONLINE = """
 BACKWARD = """
     share = (A * dA).sum(axis=-1, keepdims=True)
     return A * (dA - share)"""
+
+PRICE = """
+    fed = [start] + sentence[:-1]
+    shares = row_softmax(model(fed))
+    prices = -np.log(shares[np.arange(len(sentence)), sentence])
+    return prices.mean()"""
+GROUPED = """
+    times = queries.shape[-3] // keys.shape[-3]
+    keys = np.repeat(keys, times, axis=-3)
+    values = np.repeat(values, times, axis=-3)
+    S = queries @ keys.swapaxes(-2, -1) / math.sqrt(queries.shape[-1])
+    A = row_softmax(S)
+    return A @ values"""
 
 
 def but(cell, *slips):
@@ -1145,6 +1160,217 @@ WRONG = {
         ("Expected dS of shape (3, 5)", "(A * dA).sum(axis=-1, keepdims=True)"),
         ("there is NaN in your dS", "A * A * dA / A - A * (A * dA).sum(axis=-1, keepdims=True)"),
     ],
+    "mean_price": [
+        ("without shifting", but(PRICE, ("[start] + sentence[:-1]", "sentence"))),
+        (
+            "one too late",
+            but(PRICE, ("sentence[:-1]", "sentence"), ("model(fed)", "model(fed)[1:]")),
+        ),
+        (
+            "shifted the wrong way",
+            but(PRICE, ("[start] + sentence[:-1]", "sentence[1:] + [start]")),
+        ),
+        (
+            "shifted the wrong way",
+            but(
+                PRICE,
+                ("[start] + sentence[:-1]", "sentence + [start]"),
+                ("model(fed)", "model(fed)[1:]"),
+            ),
+        ),
+        ("rolled the sentence", but(PRICE, ("[start] + sentence[:-1]", "np.roll(sentence, 1)"))),
+        (
+            "start is missing",
+            """
+    shares = row_softmax(model(sentence[:-1]))
+    return -np.mean([np.log(shares[i, word]) for i, word in enumerate(sentence[1:])])""",
+        ),
+        ("first word is missing", but(PRICE, ("return prices", "return prices[1:]"))),
+        ("last word is missing", but(PRICE, ("return prices", "return prices[:-1]"))),
+        ("priced the words that were fed", but(PRICE, (", sentence]", ", fed]"))),
+        ("put 0 before", but(PRICE, ("[start]", "[0]"))),
+        (
+            "fed each word alone",
+            """
+    prices = []
+    for before, word in zip([start] + sentence, sentence):
+        prices.append(-np.log(row_softmax(model([before]))[0, word]))
+    return sum(prices) / len(prices)""",
+        ),
+        (
+            "its own guesses",
+            """
+    fed, prices = [start], []
+    for word in sentence:
+        shares = row_softmax(model(fed))[-1]
+        prices.append(-math.log(shares[word]))
+        fed.append(shares.argmax())
+    return np.mean(prices)""",
+        ),
+        (
+            "last row for every word",
+            but(PRICE, ("[np.arange(len(sentence)), sentence]", "[-1, sentence]")),
+        ),
+        ("priced one word alone", but(PRICE, ("prices.mean()", "prices[-1]"))),
+        ("priced one word alone", but(PRICE, ("prices.mean()", "prices[0]"))),
+        ("from every row", but(PRICE, ("np.arange(len(sentence))", ":"))),
+        ("all words of the vocabulary", but(PRICE, ("[np.arange(len(sentence)), sentence]", ""))),
+        ("best word", but(PRICE, ("[np.arange(len(sentence)), sentence]", ".max(axis=1)"))),
+        (
+            "entropy",
+            but(
+                PRICE,
+                ("shares[np.arange(len(sentence)), sentence]", "shares"),
+                ("prices.mean()", "(shares * prices).sum(1).mean()"),
+            ),
+        ),
+        ("axis 0", but(PRICE, ("model(fed))", "model(fed), axis=0)"))),
+        (
+            "all scores at once",
+            but(
+                PRICE, ("row_softmax(model(fed))", "np.exp(model(fed)) / np.exp(model(fed)).sum()")
+            ),
+        ),
+        ("ln of the scores", but(PRICE, ("row_softmax(model(fed))", "model(fed)"))),
+        ("mean of -score", but(PRICE, ("row_softmax", "np.exp"))),
+        (
+            "powers of e",
+            but(
+                PRICE,
+                ("row_softmax(model(fed))", "model(fed) / model(fed).sum(axis=1, keepdims=True)"),
+            ),
+        ),
+        (
+            "softmax twice",
+            but(PRICE, ("row_softmax(model(fed))", "row_softmax(row_softmax(model(fed)))")),
+        ),
+        ("sign is wrong", but(PRICE, ("-np.log", "np.log"))),
+        ("base 2", but(PRICE, ("np.log", "np.log2"))),
+        ("base 10", but(PRICE, ("np.log", "np.log10"))),
+        ("sum of the prices", but(PRICE, ("mean", "sum"))),
+        (
+            "number of tokens that the model knows",
+            but(PRICE, ("prices.mean()", "prices.sum() / shares.shape[1]")),
+        ),
+        ("one word too many", but(PRICE, ("prices.mean()", "prices.sum() / (len(sentence) + 1)"))),
+        (
+            "-ln of the mean share",
+            but(PRICE, ("-np.log(", "("), ("prices.mean()", "-np.log(prices.mean())")),
+        ),
+        ("mean of the shares", but(PRICE, ("-np.log", ""))),
+        ("mean of -share", but(PRICE, ("-np.log", "-"))),
+        ("1 - share", but(PRICE, ("-np.log(", "(1 - "))),
+        ("perplexity", but(PRICE, ("prices.mean()", "np.exp(prices.mean())"))),
+        ("Expected one price", but(PRICE, ("prices.mean()", "prices"))),
+        (
+            "changes its input sentence in place",
+            but(PRICE, ("prices.mean()", "(prices.mean(), sentence.pop())[0]")),
+        ),
+    ],
+    "grouped_attention": [
+        (
+            "came in turn",
+            but(
+                GROUPED,
+                ("np.repeat(keys, times, axis=-3)", "np.concatenate([keys] * times, axis=-3)"),
+                ("np.repeat(values, times, axis=-3)", "np.concatenate([values] * times, axis=-3)"),
+            ),
+        ),
+        (
+            "divided h by n_kv_heads",
+            """
+    n_heads, n_kv = queries.shape[-3], keys.shape[-3]
+    Z = np.zeros((*queries.shape[:-1], values.shape[-1]), values.dtype)
+    for h in range(n_heads):
+        K, V = keys[..., h // n_kv, :, :], values[..., h // n_kv, :, :]
+        S = queries[..., h, :, :] @ K.swapaxes(-2, -1) / math.sqrt(K.shape[-1])
+        Z[..., h, :, :] = row_softmax(S) @ V
+    return Z""",
+        ),
+        (
+            "the values in turn",
+            but(
+                GROUPED,
+                ("np.repeat(values, times, axis=-3)", "np.concatenate([values] * times, axis=-3)"),
+            ),
+        ),
+        (
+            "the keys in turn",
+            but(
+                GROUPED,
+                ("np.repeat(keys, times, axis=-3)", "np.concatenate([keys] * times, axis=-3)"),
+            ),
+        ),
+        (
+            "key head 0",
+            but(
+                GROUPED,
+                ("np.repeat(keys, times, axis=-3)", "keys[..., :1, :, :]"),
+                ("np.repeat(values, times, axis=-3)", "values[..., :1, :, :]"),
+            ),
+        ),
+        ("groups run backwards", but(GROUPED, ("axis=-3)", "axis=-3)[..., ::-1, :, :]"))),
+        (
+            "mean over the key heads",
+            but(
+                GROUPED,
+                ("np.repeat(keys, times, axis=-3)", "keys.mean(-3, keepdims=True)"),
+                ("np.repeat(values, times, axis=-3)", "values.mean(-3, keepdims=True)"),
+            ),
+        ),
+        (
+            "mean of the queries",
+            """
+    n_kv, n_k, d_k = keys.shape[-3:]
+    q = queries.reshape(*queries.shape[:-3], n_kv, -1, *queries.shape[-2:]).mean(axis=-3)
+    return row_softmax(q @ keys.swapaxes(-2, -1) / math.sqrt(d_k)) @ values""",
+        ),
+        ("only without a batch", but(GROUPED, ("axis=-3", "axis=0"))),
+        ("did not scale", but(GROUPED, (" / math.sqrt(queries.shape[-1])", ""))),
+        (
+            "not by its square root",
+            but(GROUPED, ("math.sqrt(queries.shape[-1])", "queries.shape[-1]")),
+        ),
+        ("You multiplied", but(GROUPED, ("/ math", "* math"))),
+        ("size of the values", but(GROUPED, ("(queries.shape[-1])", "(values.shape[-1])"))),
+        ("number of keys", but(GROUPED, ("(queries.shape[-1])", "(keys.shape[-2])"))),
+        ("number of queries", but(GROUPED, ("(queries.shape[-1])", "(queries.shape[-2])"))),
+        ("number of heads", but(GROUPED, ("(queries.shape[-1])", "(queries.shape[-3])"))),
+        (
+            "number of key heads",
+            but(
+                GROUPED,
+                ("times =", "n_kv = keys.shape[-3]\n    times ="),
+                ("(queries.shape[-1])", "(n_kv)"),
+            ),
+        ),
+        (
+            "n_heads * d_k",
+            but(GROUPED, ("(queries.shape[-1])", "(queries.shape[-1] * queries.shape[-3])")),
+        ),
+        ("over the queries", but(GROUPED, ("row_softmax(S)", "row_softmax(S, axis=-2)"))),
+        ("over the heads", but(GROUPED, ("row_softmax(S)", "row_softmax(S, axis=-3)"))),
+        ("Softmax is missing", but(GROUPED, ("row_softmax(S)", "S"))),
+        ("These are the weights", but(GROUPED, ("A @ values", "A"))),
+        ("Return the output alone", but(GROUPED, ("A @ values", "A @ values, A"))),
+        (
+            "You merged the heads",
+            but(
+                GROUPED,
+                (
+                    "return A @ values",
+                    "Z = (A @ values).swapaxes(-3, -2)\n    return Z.reshape(*Z.shape[:-2], -1)",
+                ),
+            ),
+        ),
+        (
+            "tokens stand before its heads",
+            but(GROUPED, ("A @ values", "(A @ values).swapaxes(-3, -2)")),
+        ),
+        ("blended the keys", but(GROUPED, ("A @ values", "A @ keys"))),
+        ("raised ValueError", but(GROUPED, ("np.repeat(keys, times, axis=-3)", "keys"))),
+        ("raised ValueError", but(GROUPED, ("axis=-3", "axis=-2"))),
+    ],
 }
 
 RIGHT = {
@@ -1367,5 +1593,40 @@ RIGHT = {
         dS[i] = (np.diag(row) - np.outer(row, row)) @ d_row
     return dS""",
         "A * dA - A * np.einsum('ij,ij->i', A, dA)[:, None]",
+    ],
+    "mean_price": [
+        PRICE,
+        """
+    total = 0
+    for i, word in enumerate(sentence):
+        scores = model([start, *sentence[:i]])[-1]
+        total -= scores[word] - np.log(np.exp(scores).sum())
+    return float(total / len(sentence))""",
+        """
+    tokens = np.concatenate([[start], sentence])
+    scores = model(tokens)[:-1]
+    ln = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    return -np.take_along_axis(ln, tokens[1:, None], axis=1).mean()""",
+        """
+    scores = model(np.array([start] + sentence[:-1]))
+    right = np.eye(scores.shape[1])[sentence]
+    return -(right * np.log(row_softmax(scores))).sum() / len(right)""",
+    ],
+    "grouped_attention": [
+        GROUPED,
+        """
+    *batch, n_heads, n_q, d_k = queries.shape
+    Q = queries.reshape(*batch, keys.shape[-3], -1, n_q, d_k)
+    S = np.einsum('...gtqd,...gkd->...gtqk', Q, keys) / math.sqrt(d_k)
+    Z = np.einsum('...gtqk,...gkv->...gtqv', row_softmax(S), values)
+    return Z.reshape(*batch, n_heads, n_q, -1)""",
+        """
+    size = queries.shape[-3] // keys.shape[-3]
+    heads = []
+    for h in range(queries.shape[-3]):
+        K, V = keys[..., h // size, :, :], values[..., h // size, :, :]
+        S = queries[..., h, :, :] @ np.swapaxes(K, -1, -2) / math.sqrt(K.shape[-1])
+        heads.append(row_softmax(S) @ V)
+    return np.stack(heads, axis=-3)""",
     ],
 }

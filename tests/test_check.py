@@ -161,6 +161,8 @@ GIVEN = {
     "cached_attention": "X (2, 3), keys (5, 11), values (5, 13), "
     "W_Q (3, 11), W_K (3, 11) and W_V (3, 13)",
     "online_softmax": "s (7,), V (7, 3) and block = 2",
+    "mean_price": "a model function, sentence = [3, 1, 4, 1, 5] and start = 6",
+    "grouped_attention": "queries (6, 5, 11), keys (3, 7, 11) and values (3, 7, 13)",
     "softmax_backward": "A (3, 5) and dA (3, 5)",
 }
 
@@ -309,7 +311,7 @@ def test_mistakes_are_far_from_right(name):
 
 
 # Checkers whose functions take no floats, or return none.
-WITHOUT_FLOATS = {"causal_mask", "padding_mask", "leak_test", "sinusoidal_positions"}
+WITHOUT_FLOATS = {"causal_mask", "padding_mask", "leak_test", "mean_price", "sinusoidal_positions"}
 
 
 @pytest.mark.parametrize("name", [name for name in CHECKERS if name not in WITHOUT_FLOATS])
@@ -390,6 +392,13 @@ def test_sizes_are_distinct_primes(name):
         ),
         "cached_attention": lambda X, keys, values, *_: (*X.shape, *keys.shape, values.shape[1]),
         "online_softmax": lambda s, V, block: (*V.shape, block),
+        "mean_price": lambda model, sentence, start: (len(sentence), model([0]).shape[1]),
+        "grouped_attention": lambda queries, keys, values: (
+            len(queries) // len(keys),
+            *keys.shape,
+            queries.shape[1],
+            values.shape[2],
+        ),
     }.get(name, lambda scores, *_: scores.shape)(*plain)
     assert len(set(sizes)) == len(sizes) and all(map(is_prime, sizes))
 

@@ -18,6 +18,7 @@ from attnlib.check.basics import (
     softmax,
     weighted_average,
 )
+from attnlib.check.costs import grouped_attention
 from attnlib.check.heads import (
     merge_heads,
     relative_bias,
@@ -25,6 +26,7 @@ from attnlib.check.heads import (
     split_heads,
 )
 from attnlib.check.layers import cached_attention, cross_attention, layer_norm, online_softmax
+from attnlib.check.learning import mean_price
 from attnlib.check.masking import causal_mask, leak_test, masked_softmax, padding_mask
 from attnlib.check.verdict import Verdict, judge
 
@@ -35,10 +37,12 @@ __all__ = [
     "cached_attention",
     "causal_mask",
     "cross_attention",
+    "grouped_attention",
     "judge",
     "layer_norm",
     "leak_test",
     "masked_softmax",
+    "mean_price",
     "merge_heads",
     "online_softmax",
     "padding_mask",

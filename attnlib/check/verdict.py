@@ -110,7 +110,7 @@ class Attempt:
 
 def attempt(function, inputs):
     """Run a function on copies of its inputs, and let neither an error nor a warning out."""
-    given = [np.copy(value) if isinstance(value, np.ndarray) else value for value in inputs]
+    given = [each.copy() if isinstance(each, np.ndarray | list) else each for each in inputs]
     with warnings.catch_warnings(record=True) as seen, np.errstate(all="warn"):
         warnings.simplefilter("always")
         try:
@@ -122,7 +122,8 @@ def attempt(function, inputs):
     changed = tuple(
         i
         for i, (value, original) in enumerate(zip(given, inputs, strict=True))
-        if isinstance(value, np.ndarray) and not np.array_equal(value, original, equal_nan=True)
+        if isinstance(value, np.ndarray | list)
+        and not np.array_equal(value, original, equal_nan=True)
     )
     return Attempt(result, changed, any("overflow" in str(item.message) for item in seen))
 
@@ -310,7 +311,8 @@ def describe(name, value):
     """Return an input in a few words: the shape of an array of floats, else the value."""
     if isinstance(value, np.ndarray):
         return f"{name} {value.tolist() if value.dtype.kind == 'i' else value.shape}"
-    return f"an {name} function" if callable(value) else f"{name} = {value}"
+    article = "an" if name[0] in "aeiou" else "a"
+    return f"{article} {name} function" if callable(value) else f"{name} = {value}"
 
 
 def listed(words):
