@@ -10,13 +10,15 @@ widget by a directive, with the traits that differ from their defaults as JSON:
     :::
 
 A widget that only a kernel can move stands in a cell with the tag `needs-kernel` and gets a plain
-note. Each module is written once, to a file that pages refer to.
+note. Each module is written once, to a file that pages refer to; so is each file that several of
+them import.
 """
 
 import functools
 import hashlib
 import json
 import re
+from collections import Counter
 from html import escape, unescape
 from pathlib import Path
 
@@ -93,10 +95,28 @@ def used_by(env):
     return env.widgets_used.setdefault(env.docname, set())
 
 
-def registration(name):
-    """The script that hands a widget's module to the host, and what its traits may be."""
-    given = (name, core.module(name), core.bounds(getattr(attnlib.widgets, name)))
-    return f"registerWidget({', '.join(map(json.dumps, given))});\n"
+@functools.cache
+def shared():
+    """The files that several widgets import: a page has them once."""
+    counts = Counter(file for name in attnlib.widgets.__all__ for file in core.imported(name))
+    return {file for file, count in counts.items() if count > 1}
+
+
+def scripts(names):
+    """The scripts that hand these widgets, and the files they share, to the host: {stem: text}.
+
+    With a widget goes what its traits may be.
+    """
+    files = {file for name in names for file in core.imported(name)} & shared()
+    texts = {file: _call("registerFile", file, core.source(file)) for file in sorted(files)}
+    for name in names:
+        bounds = core.bounds(getattr(attnlib.widgets, name))
+        texts[core.stem(name)] = _call("registerWidget", name, core.module(name, shared()), bounds)
+    return texts
+
+
+def _call(function, *values):
+    return f"{function}({', '.join(map(json.dumps, values))});\n"
 
 
 def assets(names):
@@ -104,9 +124,8 @@ def assets(names):
 
     A name changes with its content, so that a reader's browser never keeps an old one.
     """
-    texts = {("widgets", "css"): core.style(*names)}
-    for name in names:
-        texts[core.stem(name), "js"] = registration(name)
+    texts = {(stem, "js"): text for stem, text in scripts(names).items()}
+    texts["widgets", "css"] = core.style(*names)
     return {
         f"widgets/{stem}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
         for (stem, suffix), text in texts.items()
@@ -142,7 +161,7 @@ def add_files(app, pagename, templatename, context, doctree):
     if not used:
         return
     app.add_js_file("widget_host.js", loading_method="defer")
-    stems = {core.stem(name) for name in used}
+    stems = scripts(used).keys()
     for name in all_assets():
         stem, _, suffix = Path(name).name.split(".")
         if suffix == "css":

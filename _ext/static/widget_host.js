@@ -3,7 +3,8 @@
  *
  * Each slot holds a picture and the state in which it was drawn; the widget's module goes on from
  * there. It arrives as text, because a page opened from disk may not import a file but may import
- * a blob. If it fails, the picture stays as it is, with a note.
+ * a blob. So does what several widgets import: it becomes one module for all of them, whose address
+ * takes the place of "./core.js". If a module fails, the picture stays as it is, with a note.
  *
  * What a reader has set stands behind # in the page's address, where it survives a reload and the
  * way back, and can be sent to others: #plane.sentence=money&plane.asks=1, behind a heading's anchor
@@ -11,9 +12,13 @@
  * what the widget cannot draw, is as if it were not there.
  */
 (() => {
+  const files = new Map(); // what several widgets import: name of a file, its text
+  const places = new Map(); // and its address
   const sources = new Map();
   const modules = new Map();
   const bounds = new Map();
+
+  self.registerFile = (file, source) => files.set(file, source);
 
   /** `of` says what each trait may be: a list of values, or numbers from least to most. */
   self.registerWidget = (name, source, of = {}) => {
@@ -21,9 +26,18 @@
     bounds.set(name, of);
   };
 
+  /** The address of a text as a module, after those of what it imports. */
+  function addressOf(source) {
+    const linked = source.replace(/(?<= from )"\.\/(\w+)\.js"/g, (_, file) => {
+      if (!places.has(file)) places.set(file, addressOf(files.get(file)));
+      return JSON.stringify(places.get(file));
+    });
+    return URL.createObjectURL(new Blob([linked], { type: "text/javascript" }));
+  }
+
   function load(name) {
     if (!modules.has(name)) {
-      const url = URL.createObjectURL(new Blob([sources.get(name)], { type: "text/javascript" }));
+      const url = addressOf(sources.get(name));
       modules.set(name, import(url).finally(() => URL.revokeObjectURL(url)));
     }
     return modules.get(name);

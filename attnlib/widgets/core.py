@@ -1,5 +1,6 @@
 """What every widget of the course shares on the Python side."""
 
+import functools
 import html
 import json
 import math
@@ -15,8 +16,6 @@ from attnlib import palette
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULTILINE)
-# Where a function, a class or a constant of a file begins, and its name.
-_BEGIN = re.compile(r"^(?:export )?(?:(?:async )?function|const|let|class) (\w+)", re.MULTILINE)
 # Comments and indents are for whoever reads the files; of a page's bytes they would be a quarter.
 _COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 _ASIDE = re.compile(r"^[ \t]+|[ \t]+// [^\n\"'`]*$", re.MULTILINE)
@@ -30,66 +29,56 @@ def stem(name):
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-def module(name):
+def imported(name):
+    """The files that the widget `name` imports, each after those that it imports itself."""
+    return list(dict.fromkeys(_imported(stem(name))))
+
+
+def module(name, apart=()):
     """The JavaScript of the widget `name` as one module, what it imports put before it.
 
     A notebook imports a widget's module through a blob URL, from where no relative path leads
     to the core or to another file here. So each of them stands in front, once, in a function of
-    its own that hides its names, with as much of it as the widget needs. What the widget's file
-    exports, `core.widget` makes a widget of.
+    its own that hides its names. A page without a kernel has some of them `apart`, as modules for
+    all its widgets: those stay imports. What the widget's file exports, `core.widget` makes a
+    widget of.
     """
-    own = stem(name)
-    texts = {own: _source(own)}
-    for file in reversed(dict.fromkeys(_imported(texts[own]))):  # each before what it imports
-        wanted = set().union(*(_names(text).get(file, ()) for text in texts.values()))
-        texts[file] = _needed(_source(file), wanted | ({"widget"} if file == "core" else set()))
-    *files, _ = reversed(texts)
-    functions = (
-        f"const {file} = (() => {{\n{_EXPORT.sub('', _linked(texts[file]))}\n"
-        f"return {{ {', '.join(_exports(texts[file]))} }};\n}})();\n"
-        for file in files
+    text = source(stem(name))
+    before = (
+        f'import * as {file} from "./{file}.js";\n' if file in apart else _enclosed(file)
+        for file in imported(name)
     )
-    exports = ", ".join(_exports(texts[own]))
-    return _ASIDE.sub(
-        "",
-        f"{''.join(functions)}{_linked(texts[own])}\n"
-        f"export default core.widget({json.dumps(name)}, {{ {exports} }});\n",
+    exports = ", ".join(_exports(text))
+    return (
+        f"{''.join(before)}{_linked(text)}\n"
+        f"export default core.widget({json.dumps(name)}, {{ {exports} }});\n"
     )
 
 
-def _source(file):
+@functools.cache
+def source(file):
     """The text of a file of JavaScript, without what is only for whoever reads it."""
-    return _COMMENT.sub("", (_HERE / f"{file}.js").read_text(encoding="utf-8"))
+    text = (_HERE / f"{file}.js").read_text(encoding="utf-8")
+    return _ASIDE.sub("", _COMMENT.sub("", text))
 
 
-def _imported(text):
-    """The files that a text imports, each after those that it imports itself."""
-    for file in _names(text):
-        yield from _imported(_source(file))
-        yield file
+def _imported(file):
+    for _, other in _IMPORT.findall(source(file)):
+        yield from _imported(other)
+        yield other
 
 
-def _names(text):
-    """What a text imports: the names, by file."""
-    return {file: set(re.findall(r"\w+", names)) for names, file in _IMPORT.findall(text)}
+def _enclosed(file):
+    """A file as a function that gives what the file exports."""
+    text = source(file)
+    exports = ", ".join(_exports(text))
+    inner = _EXPORT.sub("", _linked(text))
+    return f"const {file} = (() => {{\n{inner}\nreturn {{ {exports} }};\n}})();\n"
 
 
 def _linked(text):
     """A text with what it imports taken from the files that stand before it."""
     return _IMPORT.sub(lambda match: f"const {{{match[1]}}} = {match[2]};\n", text)
-
-
-def _needed(text, names):
-    """Of a file's functions and constants those that have these names, and what they mention."""
-    begins = [(match[1], match.start()) for match in _BEGIN.finditer(text)]
-    ends = [start for _, start in begins[1:]] + [len(text)]
-    named = {name: text[start:end] for (name, start), end in zip(begins, ends, strict=True)}
-    kept, wanted = set(), set(names)
-    while wanted:
-        kept |= wanted
-        mentioned = re.findall(r"\w+", " ".join(named[name] for name in wanted))
-        wanted = (set(mentioned) & named.keys()) - kept
-    return text[: begins[0][1]] + "".join(piece for name, piece in named.items() if name in kept)
 
 
 def _exports(text):

@@ -1,6 +1,5 @@
 """A widget in a browser, on a page of its own made as the site makes its pages."""
 
-import json
 import re
 from contextlib import contextmanager
 
@@ -70,20 +69,14 @@ def host():
     return (ROOT / "_ext" / "static" / "widget_host.js").read_text(encoding="utf-8")
 
 
-def module_size(widget):
-    """Bytes of the host and of a widget's module, which a page spends on its first widget."""
-    return len((host() + json.dumps(widget._esm)).encode())
-
-
 def write_page(folder, *widgets):
     """Write a page with these widgets, and what it refers to."""
     names = sorted({type(widget).__name__ for widget in widgets})
-    modules = map(widget_slot.registration, names)
     slots = "".join(widget_slot.slot(type(widget).__name__, widget.state) for widget in widgets)
     for file, text in {
         "page.html": PAGE.format(slots=slots, css=palette.css() + core.style(*names)),
         "widget_host.js": host(),
-        "module.js": "".join(modules),
+        "module.js": "".join(widget_slot.scripts(names).values()),
     }.items():
         (folder / file).write_text(text, encoding="utf-8")
 

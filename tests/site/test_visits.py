@@ -25,8 +25,8 @@ from tests.site.pages import (
 )
 
 KIB = 200  # at most, over http, where text is compressed
-# A model's 72 heads in three sentences, and Flow; Flow and what was read beside what is written.
-MORE_KIB = {"chapters/06-many-heads.html": 280, "chapters/10-encoder-decoder.html": 206}
+# A model's 72 heads in three sentences, and Flow.
+MORE_KIB = {"chapters/06-many-heads.html": 270}
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("http", 1280), ("http", 360), ("file", 1280)])

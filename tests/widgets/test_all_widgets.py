@@ -1,14 +1,16 @@
 """What all widgets keep, on the Python side and in the engine that draws them."""
 
+import gzip
 import json
+import re
 
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
-from widget_slot import engine
+from widget_slot import engine, scripts, shared
 
 import attnlib.widgets
-from attnlib.widgets import Flow, core
+from attnlib.widgets import core
 from attnlib.widgets.core import CourseWidget
 from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture, run
@@ -77,17 +79,21 @@ def test_an_unknown_argument_is_named(widget):
 
 
 @each_widget
-def test_module_stands_alone_and_is_small(widget):
-    module = widget._esm
-    assert "./core.js" not in module and "export function softmax" not in module
-    assert module.rstrip().splitlines()[-1].startswith("export default core.widget(")
-    # Of a page's widgets the mean is to stay below 60,000 (tests/site/test_site.py).
-    assert len(module.encode()) < (96_000 if widget is Flow else 64_000)
+def test_module_of_a_notebook_stands_alone(widget):
+    assert not re.search(r"^(?:import|export function softmax)", widget._esm, re.MULTILINE)
+    assert widget._esm.rstrip().splitlines()[-1].startswith("export default core.widget(")
+    for file in core.imported(widget.__name__):
+        assert widget._esm.count(f"const {file} = (() => {{") == 1
 
 
-def test_a_module_carries_what_its_widget_imports_and_no_more():
-    plane, quiz = (core.module(name) for name in ("Plane", "Quiz"))
-    assert "function hullOf(" in plane and "function hullOf(" not in quiz
-    assert "function cellAt(" not in plane and "function followProgress(" in quiz
-    for text in (plane, quiz):
-        assert text.count("function mount(") == 1 and "import {" not in text
+@each_widget
+def test_a_page_gets_what_several_widgets_import_once_and_all_is_small(widget):
+    texts = scripts([widget.__name__])
+    kept = shared() & set(core.imported(widget.__name__))
+    assert texts.keys() == kept | {core.stem(widget.__name__)} and "core" in kept
+    own = texts[core.stem(widget.__name__)]
+    for file in core.imported(widget.__name__):
+        assert own.count(f'import * as {file} from \\"./{file}.js\\";') == (file in kept)
+        assert own.count(f"const {file} = (() => {{") == (file not in kept)
+    # What a whole page may weigh, tests/site/test_visits.py says.
+    assert all(len(gzip.compress(text.encode(), 6)) < 28_000 for text in texts.values())
