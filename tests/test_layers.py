@@ -538,35 +538,6 @@ def test_a_layer_of_other_parts_equals_torch(norm_first, dtype, parity):
     parity("RMSNorm, SwiGLU, grouped heads", "causal", layer(x, causal_mask(N))[0], t.numpy())
 
 
-def test_a_layer_of_today_is_one_expression(parity):
-    """Llama, as it is published: its norms and angles are in float32, whatever the rest is."""
-    from transformers import LlamaConfig, LlamaModel
-
-    config = LlamaConfig(
-        hidden_size=24, intermediate_size=D_FF, num_hidden_layers=1, num_attention_heads=6,
-        num_key_value_heads=3, rope_theta=100.0, rms_norm_eps=1e-3, vocab_size=N,
-    )  # fmt: skip
-    model = stirred(LlamaModel(config))
-    w = {name: weight.numpy().T for name, weight in model.layers[0].state_dict().items()}
-    layer = EncoderLayer(
-        MultiHeadAttention(
-            *(w[f"self_attn.{letter}_proj.weight"] for letter in "qkvo"),
-            n_heads=6,
-            n_kv_heads=3,
-            turn=partial(rotary, base=100.0, layout="halves"),
-        ),
-        SwiGLU(*(w[f"mlp.{name}_proj.weight"] for name in ("gate", "up", "down"))),
-        RMSNorm(w["input_layernorm.weight"], 1e-3),
-        RMSNorm(w["post_attention_layernorm.weight"], 1e-3),
-        norm_first=True,
-    )
-    stack = Encoder([layer], RMSNorm(model.norm.weight.detach().numpy(), 1e-3))
-    x = tokens(BATCH, N, 24, dtype=np.float32)
-    with torch.no_grad():
-        expected = model(inputs_embeds=torch.from_numpy(x)).last_hidden_state.numpy()
-    parity("Llama", "causal", stack(x, causal_mask(N))[0], expected)
-
-
 def test_a_part_may_be_any_function():
     layer, x = encoder_layer(), tokens(N, D_MODEL)
 

@@ -16,9 +16,9 @@ import tokenizers
 import torch
 from safetensors.numpy import load_file, save_file
 
-from attnlib import Encoder, pretrained
-from attnlib.pretrained import MissingModelError, Recording, load_minilm, mean_pool
-from tests.helpers import raises
+from attnlib import Encoder, RMSNorm, causal_mask, pretrained
+from attnlib.pretrained import MissingModelError, Recording, from_llama, load_minilm, mean_pool
+from tests.helpers import raises, stirred, tokens
 from tools import record_minilm
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -465,3 +465,91 @@ def test_the_chapter_prints_the_same_with_the_recording(monkeypatch):
             assert text == "A recording of the model answers: no model.\n"
         else:
             assert text == stored
+
+
+# --- a layer of Llama -----------------------------------------------------------------------------
+
+LLAMA = {"n_heads": 6, "n_kv_heads": 3, "base": 100.0, "eps": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def llama():
+    """Llama as it is published, small and with random weights."""
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(
+        hidden_size=24, intermediate_size=D_FF, num_hidden_layers=2, num_attention_heads=6,
+        num_key_value_heads=3, rope_theta=100.0, rms_norm_eps=1e-3, vocab_size=7,
+    )  # fmt: skip
+    return stirred(LlamaModel(config))
+
+
+@pytest.fixture(scope="module")
+def published(llama):
+    """Its weights, as plain arrays under their names."""
+    return {name: weight.numpy() for name, weight in llama.state_dict().items()}
+
+
+def test_layers_of_llama_are_those_of_transformers(llama, published, parity):
+    layers = [from_llama(published, f"layers.{i}", **LLAMA) for i in range(2)]
+    stack = Encoder(layers, RMSNorm(published["norm.weight"], LLAMA["eps"]))
+    x = tokens(2, 11, 24, dtype=np.float32)
+    with torch.no_grad():
+        expected = llama(inputs_embeds=torch.from_numpy(x)).last_hidden_state.numpy()
+    parity("Llama", "causal", stack(x, causal_mask(11))[0], expected)
+
+
+def test_a_layer_of_llama_is_its_equations(published, parity):
+    """Written from the papers in torch: a turn is a product of complex numbers."""
+    w = {name: torch.from_numpy(weight) for name, weight in published.items()}
+    x = torch.from_numpy(tokens(11, 24, dtype=np.float32))
+    n, d = 11, 4
+
+    def norm(x, part):
+        mean_square = x.square().mean(dim=-1, keepdim=True)
+        return x * (mean_square + 1e-3).rsqrt() * w[f"layers.0.{part}_layernorm.weight"]
+
+    def heads(x, letter):
+        return (x @ w[f"layers.0.self_attn.{letter}_proj.weight"].T).view(n, -1, d).transpose(0, 1)
+
+    def turned(x):
+        angles = torch.outer(torch.arange(n), 100.0 ** -(torch.arange(0, d, 2) / d))
+        complex_numbers = torch.complex(x[..., : d // 2], x[..., d // 2 :])
+        complex_numbers = complex_numbers * torch.polar(torch.ones_like(angles), angles)
+        return torch.cat([complex_numbers.real, complex_numbers.imag], dim=-1)
+
+    normed = norm(x, "input")
+    queries, keys, values = (heads(normed, letter) for letter in "qkv")
+    of_query = torch.arange(6) // 2  # the key head of each query head
+    scores = turned(queries) @ turned(keys)[of_query].mT / 2
+    scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
+    z = scores.softmax(dim=-1) @ values[of_query]
+    x = x + z.transpose(0, 1).reshape(n, -1) @ w["layers.0.self_attn.o_proj.weight"].T
+    normed = norm(x, "post_attention")
+    gate, up, down = (w[f"layers.0.mlp.{part}_proj.weight"].T for part in ("gate", "up", "down"))
+    gate = normed @ gate
+    x = x + (gate * torch.sigmoid(gate) * (normed @ up)) @ down
+
+    layer = from_llama(published, "layers.0", **LLAMA)
+    got, _ = layer(tokens(11, 24, dtype=np.float32), causal_mask(11))
+    parity("Llama, by its equations", "causal", got, x.numpy())
+
+
+def test_what_is_no_layer_of_llama(published):
+    last, other = "layers.0.self_attn.o_proj.weight", "layers.0.self_attn.q_proj.bias"
+    needs = "state_dict must hold the nine weights of a layer of Llama below 'layers.0'; missing: "
+    for changes, said in (
+        ({other: np.zeros(24, np.float32)}, f"{needs}none; unknown: {other}"),
+        ({last: None}, f"{needs}{last}; unknown: none"),
+    ):
+        given = published | changes
+        given = {name: array for name, array in given.items() if array is not None}
+        with raises(ValueError, said):
+            from_llama(given, "layers.0", **LLAMA)
+    with raises(TypeError, f"{last} must hold floats (float16, float32 or float64, so 1.0 and "
+                "not 1); got int64"):  # fmt: skip
+        from_llama(published | {last: np.ones((24, 24), int)}, "layers.0", **LLAMA)
+    with raises(ValueError, "base must be finite and above 0; got 0"):
+        from_llama(published, "layers.0", **LLAMA | {"base": 0})
+    with raises(ValueError, "n_heads must be divisible by n_kv_heads; got 6 and 4"):
+        from_llama(published, "layers.0", **LLAMA | {"n_kv_heads": 4})
