@@ -1,10 +1,10 @@
 /**
- * AttentionExplorer: the weights of a sentence as a heatmap, and under it, column below column,
- * the bars of the row that is looked at.
+ * AttentionExplorer: the weights of a sentence as a heatmap; under it, column below column, the
+ * bars of the row that is looked at, and the output that they make of the values.
  */
 import {
-  DIVISORS, allowed, buttons, cellAt, cut, dotProducts, element, entropy, heatmap, html, line, nearest, numpyArray,
-  octaves, select, sheet, softmax, text, two, weightTable, wordVector, words,
+  DIVISORS, allowed, buttons, called, cellAt, cut, dotProducts, element, entropy, heatmap, html, line, multiply, nearest,
+  numpyArray, octaves, select, sheet, softmax, text, two, weightTable, wordVector, words,
 } from "./core.js";
 import { liveMicroscope, look, weightPanel } from "./microscope.js";
 
@@ -17,18 +17,20 @@ export const layout = "abh-instrument abh-beside";
 
 const MAX_TOKENS = 64;
 const MAX_D_K = 512;
+const D_V = 4; // size of a value
 const STOPS = octaves(MAX_D_K);
 const MASKS = { none: "none", causal: "causal", padding: "padding", both: "causal + padding", window: "window" };
 
-/** The drawing, in units of a 360 x 470 sheet. */
-const SHEET = { width: 360, height: 470, left: 74, top: 64, size: 280, bars: 442, tallest: 70 };
+/** The drawing, in units of a 360 x 480 sheet. */
+const SHEET = { width: 360, height: 480, left: 74, top: 64, size: 280, bars: 422, tallest: 50, output: 459, unit: 11 };
 
 const vectors = new Map();
 
-/** The query and the key of a word, made once, at full length. */
+/** The query and the key of a word, made once, at full length; and its value. */
 function vectorsOf(word) {
   if (!vectors.has(word)) {
-    vectors.set(word, { query: wordVector(word, "query", MAX_D_K), key: wordVector(word, "key", MAX_D_K) });
+    const [query, key] = ["query", "key"].map((role) => wordVector(word, role, MAX_D_K));
+    vectors.set(word, { query, key, value: Array.from(wordVector(word, "value", D_V)) });
   }
   return vectors.get(word);
 }
@@ -41,24 +43,26 @@ export function compute(state) {
   const divisor = { sqrt: Math.sqrt(state.d_k), none: 1, d_k: state.d_k }[state.divisor];
   const may = allowed(state.mask, tokens.length, state);
   const weights = scores.map((row, i) => softmax(row.map((s, j) => (may[i][j] ? s / divisor : -Infinity))));
-  return { tokens, scores, allowed: may, weights };
+  const values = pairs.map((pair) => pair.value);
+  return { tokens, scores, allowed: may, weights, values, output: multiply(weights, values) };
 }
 
 /** What the microscope needs of a weight. */
-function weightOf(state, { tokens, scores, allowed: may, weights }) {
+function weightOf(state, { tokens, scores, allowed: may, weights, values }) {
   const [i, j] = state.lens;
   if (Math.max(i, j) >= tokens.length) return null;
+  const names = called(tokens);
   const part = (k, role) => Array.from(vectorsOf(tokens[k])[role].slice(0, state.d_k));
   const divisor = { sqrt: [Math.sqrt(state.d_k), `√${state.d_k}`], none: [1, "1"], d_k: [state.d_k, String(state.d_k)] };
   return {
-    asks: tokens[i], names: tokens, j, query: part(i, "query"), key: part(j, "key"), scores: scores[i],
-    divisor: divisor[state.divisor], free: may[i], weights: weights[i],
+    asks: names[i], names, j, query: part(i, "query"), key: part(j, "key"), scores: scores[i],
+    divisor: divisor[state.divisor], free: may[i], weights: weights[i], values,
   };
 }
 
 /** Runnable NumPy for what is on the screen. */
 export function code(state) {
-  const { tokens, scores } = compute(state);
+  const { tokens, scores, values } = compute(state);
   const position = "i, j = np.indices(scores.shape)";
   const mask = {
     none: [],
@@ -80,10 +84,13 @@ export function code(state) {
     "powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))",
     "weights = powers / powers.sum(axis=1, keepdims=True)",
     "print(weights.round(2))",
+    ...numpyArray("values", values, 9),
+    "output = weights @ values",
+    "print(output.round(2))",
   ];
 }
 
-function drawing({ tokens, weights, allowed: may }, row) {
+function drawing({ tokens, weights, allowed: may, output }, row) {
   const { width, height, left, size, bars, tallest } = SHEET;
   const side = size / tokens.length;
   const top = Math.max(...weights[row]);
@@ -103,7 +110,24 @@ function drawing({ tokens, weights, allowed: may }, row) {
     }),
     text(cut(tokens[row]), left - 8, bars, "query", { "text-anchor": "end", "font-weight": "bold" }),
     line(`M${left} ${bars}h${size}`),
+    blended(output[row]),
   );
+}
+
+/** The output of a row: its numbers as bars, up or down. */
+function blended(numbers) {
+  const { left, size, output: y, unit } = SHEET;
+  const step = size / numbers.length;
+  const bars = numbers.map((x, c) => {
+    const [at, tall] = [left + (c + 0.06) * step, unit * Math.abs(x)];
+    return [
+      element("rect", { x: at, y: x < 0 ? y : y - tall, width: 0.34 * step, height: tall, fill: "var(--value)" }),
+      line(`M${at} ${y}h${0.34 * step}`),
+      text(x.toFixed(2).replace("-", "−"), at + 0.42 * step, y + 4, "value"),
+    ];
+  });
+  const end = { "text-anchor": "end", "font-weight": "bold" };
+  return element("g", { "data-part": "output" }, text("output", left - 8, y + 4, "value", end), bars);
 }
 
 export function picture(s) {
@@ -122,7 +146,7 @@ export function picture(s) {
   const typed = { value: s.sentence, spellcheck: "false", autocomplete: "off" };
   return [
     html`<div class="controls">
-<label class="main"><span>Size of queries and keys, <i>d<sub>k</sub></i>
+<label class="main"><span>Query and key size, <i>d<sub>k</sub></i>
 <b class="number" data-part="d_k_value">${s.d_k}</b></span>
 ${element("input", { type: "range", name: "d_k", ...size })}</label>
 <label class="wide"><span>Sentence</span>

@@ -11,16 +11,18 @@ from attnlib.widgets.core import DIVISORS, CourseWidget, Whole, word_vector
 
 MAX_TOKENS = 64
 MAX_D_K = 512
+D_V = 4  # size of a value
 MASKS = ("none", "causal", "padding", "both", "window")
 
 
 class AttentionExplorer(CourseWidget):
-    """Attention weights of a sentence whose words have random queries and keys.
+    """Attention weights of a sentence whose words have random queries, keys and values.
 
-    Every word gets a query and a key of `d_k` independent numbers with mean 0 and variance 1,
-    always the same ones. Their dot products are divided, masked, and turned into weights row by
-    row: Eqs. (3) to (5) of chapter 2. The vectors are random, so the picture shows how attention
-    works, not what the words mean.
+    Every word gets a query and a key of `d_k` independent numbers with mean 0 and variance 1, and
+    a value of four, always the same ones. The dot products of queries and keys are divided, masked,
+    and turned into weights row by row, and by these the values are blended: Eqs. (3) to (6) of
+    chapter 2. The vectors are random, so the picture shows how attention works, not what the words
+    mean.
 
     Parameters
     ----------
@@ -78,6 +80,11 @@ class AttentionExplorer(CourseWidget):
         return np.stack([word_vector(word, "key", self.d_k) for word in self.tokens])
 
     @property
+    def V(self):  # noqa: N802
+        """One value a word, (n, 4)."""
+        return np.stack([word_vector(word, "value", D_V) for word in self.tokens])
+
+    @property
     def scores(self):
         """Dot products of queries and keys, not yet divided, (n, n)."""
         return self.Q @ self.K.T
@@ -100,6 +107,11 @@ class AttentionExplorer(CourseWidget):
         """The attention weights, (n, n): each row sums to 1."""
         scaled = self.scores / DIVISORS[self.divisor](self.d_k)
         return softmax(np.where(self.allowed, scaled, -np.inf))
+
+    @property
+    def output(self):
+        """What the weights make of the values, (n, 4)."""
+        return self.weights @ self.V
 
 
 def _words(sentence):

@@ -5,9 +5,10 @@ import {
   buttons, called, cellAt, cut, element, entropy, heatmap, html, numpyArray, runs, select, shades, sheet, text, two,
   weightTable,
 } from "./core.js";
+import { liveMicroscope, look, sharePanel } from "./microscope.js";
 
 export const defaults = { texts: [], title: "", text: 0, layer: 0, head: 0, row: 0, lines: "row" };
-export const own = { pointed: null };
+export const own = { pointed: null, lens: null };
 const below = (count) => (i, s) => Number.isInteger(i) && i >= 0 && i < count(s);
 export const shared = {
   text: below((s) => s.texts.length), layer: below((s) => s.texts[0].n_layers), head: below((s) => s.texts[0].n_heads),
@@ -88,6 +89,13 @@ function means(weights) {
     first: mean(rows.map((i) => weights[i][0])),
     entropy: mean(rows.map((i) => entropy(weights[i]))),
   };
+}
+
+/** What the microscope needs of a weight: the page has no queries and keys. */
+function weightOf([i, j], { tokens, weights, allowed }) {
+  if (Math.max(i, j) >= tokens.length) return null;
+  const names = called(tokens);
+  return { asks: names[i], names, j, free: allowed[i], weights: weights[i], unit: 1 / STEPS };
 }
 
 /** Runnable NumPy for what is on the screen. */
@@ -199,10 +207,10 @@ ${several && choice("layer", "Layer", counted(n_layers))}
 ${choice("head", "Head", counted(n_heads))}
 ${choice("row", "Token", tokens.map((token, i) => [i, `${i + 1}: ${token}`]), row)}
 ${choice("lines", "Lines", LINES)}</div>`,
-    html`<p class="said" role="status" data-part="said">${element(
+    html`<div class="telling"><p class="said" role="status" data-part="said">${element(
       "span", { "data-key": [s.layer, s.head, row, s.text].join() }, // another sentence, not one that moved
       html`Head ${s.head + 1}${several && ` of layer ${s.layer + 1}`}: '${names[row]}' attends ${deed}${largest}`,
-    )}</p>`,
+    )}</p><button type="button" name="why">Why?</button></div>`,
     html`<div><p class="note">The means of this head over all tokens</p>
 <ul class="summary">${Object.entries(now.means).map(mean)}</ul></div>`,
     html`<div class="sheets">${sheet(
@@ -211,13 +219,14 @@ ${choice("lines", "Lines", LINES)}</div>`,
     )}${links(now, s.lines)}</div>`,
     html`<p class="cell" data-part="cell">${said(s.pointed, now)}</p>`,
     buttons(),
+    sharePanel(s.lens && weightOf(s.lens, now)),
     () => html`<div class="visually-hidden" data-part="table">${weightTable(now)}</div>`,
   ];
 }
 
 /** What stands under the drawings: the cell that is pointed at. */
 function said(pointed, { tokens, weights, allowed }) {
-  if (!pointed || pointed.i >= tokens.length || pointed.j >= tokens.length) return "Tap a row to pick its token.";
+  if (!pointed || pointed.i >= tokens.length || pointed.j >= tokens.length) return "Tap a weight to see what it tells.";
   const { i, j } = pointed;
   const weight = allowed[i][j] ? `weight ${weights[i][j].toFixed(4)}` : "forbidden by the mask";
   return `${tokens[i]} → ${tokens[j]}: ${weight}`;
@@ -242,8 +251,14 @@ export function live(view) {
     view.on(part, "click", (event, svg) => {
       const cell = at(event, svg, sizes);
       if (cell) view.set({ row: cell.i });
+      if (part === "heat" && cell?.inside) look(view, [cell.i, cell.j]);
     });
   }
+  view.on("why", "click", () => {
+    const { row, top } = compute(view.state());
+    look(view, [row, Math.max(top, 0)]);
+  });
+  liveMicroscope(view);
   view.on("heat", "pointermove", (event, svg) => {
     const cell = at(event, svg, HEAT);
     view.set({ pointed: cell?.inside ? cell : null });

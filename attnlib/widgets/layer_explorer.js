@@ -153,13 +153,13 @@ function brief(distance) {
 /** A number of any size in few signs: 4.00, or 3e-9. */
 const size = (x) => (x === 0 || (Math.abs(x) >= 0.01 && Math.abs(x) < 1000) ? fixed(x) : power(x));
 
-/** Whether the tokens ever become one vector. */
-function verdict({ distance }) {
-  const low = distance.findIndex((value) => value < SAME);
-  return low >= 0
-    ? `Own share below 0.001 at layer ${low}: all words alike.`
-    : `Own share above 0.001 in all ${MAX_DEPTH} layers: the words differ.`;
-}
+const layers = (depth) => `${depth} layer${depth > 1 ? "s" : ""}`;
+
+/** Whether the tokens have become one vector: of this depth alone, since from which on it is so is for the reader to find. */
+const verdict = ({ distance }, depth) =>
+  distance[depth] < SAME
+    ? `After ${layers(depth)} all words are alike: own share below 0.001.`
+    : `After ${layers(depth)} the words differ.`;
 
 /** A matrix as squares whose area is the size of each entry: filled above 0, hollow below; its rows are tokens. */
 function squares(part, matrix) {
@@ -206,12 +206,11 @@ function plot(name, depth, curves) {
 function drawing({ depth }, { states, cosines, curves }) {
   const last = states[depth];
   const largest = Math.max(...last.flat().map(Math.abs));
-  const layers = `${depth} layer${depth > 1 ? "s" : ""}`;
   return sheet(
     "sheet", 360, 512,
-    `Token vectors after ${layers}, the cosines between them, and two curves against depth. ${verdict(curves)} ` +
+    `Token vectors, the cosines between them, and two curves against depth. ${verdict(curves, depth)} ` +
       `Mean length ${size(curves.norm[depth])}. The tables below hold the numbers.`,
-    text(`${TOKENS.length} words × ${D_MODEL} numbers, after ${layers}`, 2, 14, "ink"),
+    text(`${TOKENS.length} words × ${D_MODEL} numbers, after ${layers(depth)}`, 2, 14, "ink"),
     text(`filled > 0, hollow < 0; largest ${size(largest)}`, LEFT, 167, "muted", { "data-part": "scale" }),
     text("Cosine between words", 2, 194, "ink"),
     text("filled: 1, hollow: −1", 2, 329),
@@ -246,7 +245,7 @@ ${select("norm", NORMS, s.norm)}</label>
 <span>own share: what the words do not have in common, ‖X − mean‖ / ‖X‖; 0: all alike</span></p>
 <p><span class="big" data-part="norm_value">${size(curves.norm[s.depth])}</span>
 <span>mean length of a word’s vector</span></p>
-<p class="verdict">${verdict(curves)}</p>
+<p class="verdict">${verdict(curves, s.depth)}</p>
 ${buttons(renew)}</div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<p class="cell">Random weights, number ${s.seed}, as small as those

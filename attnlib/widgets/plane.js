@@ -6,6 +6,7 @@
  */
 import { buttons, element, html, plain } from "./core.js";
 import { apart, clamp, distance, hullOf } from "./geometry.js";
+import { liveMicroscope, look, weightPanel } from "./microscope.js";
 import { ground, moving, sheetOf } from "./plane_drawing.js";
 import { learningCode, learningLive, learningSections, learnt, learntMatrix } from "./plane_learning.js";
 import { SCENES, askingPlace, attend, chainOf, computed, poseOf, sentenceOf, shownIn, tokenAt, tokensOf, turning, valuesIn } from "./plane_numbers.js";
@@ -17,8 +18,8 @@ export const defaults = {
   start: 31, step: 0, rate: 1, compact: false,
 };
 
-/** The place in the sentence that is pointed at; whether the way of the output is shown; whether it learns. */
-export const own = { pointed: -1, trail: false, playing: false };
+/** The place that is pointed at; whether the way of the output is shown; whether it learns; a weight under the microscope. */
+export const own = { pointed: -1, trail: false, playing: false, lens: null };
 
 const learns = ({ scene }) => scene === "learning";
 export const pose = (s) => (learns(s) ? learntMatrix(s) : poseOf(s));
@@ -126,6 +127,8 @@ function rows(s, now) {
   };
   const ruled = priced && s.ruler; // lengths and angles are told where the ruler shows them
   const shown = ruled ? ["length", "cosine", "score"] : free ? ["score"] : ["score", "power"];
+  const why = (text, i) =>
+    element("button", { type: "button", class: "digits", "data-why": i, "aria-label": `${weights[i].toFixed(3)}: why ${text} gets it` }, weights[i].toFixed(3));
   const row = (text, i) => {
     const kind = [i === asks && "asks", i === s.pointed && "lit"].filter(Boolean).join(" ") || false;
     const ask = { type: "button", "data-asks": i, "aria-pressed": String(i === asks), "aria-label": `${text} asks` };
@@ -134,7 +137,7 @@ function rows(s, now) {
       "tr", { class: kind, "data-place": i },
       html`<th scope="row">${priced ? html`<span class="name">${text}</span>` : element("button", ask, free ? "" : text)}${free && element("input", name)}<span
 class="bar" style="transform: scaleX(${weights[i].toFixed(4)})"></span></th>
-${shown.map((column) => digits(columns[column](i)))}${digits(weights[i].toFixed(3), "weight")}`,
+${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(text, i)}</td>`,
       points[i].map((x, k) => html`<td class="field">${number(`value_${i}_${k}`, x, `${text}, ${axes[k]}`)}</td>`),
       free && html`<td>${element("button", { type: "button", class: "remove", "data-remove": i, "aria-label": `remove ${text}`, disabled: tokens.length === 1 }, "×")}</td>`,
     );
@@ -157,10 +160,26 @@ const digits = (text, role = false) => element("td", { class: role }, html`<span
 /** The cosine of the angle between two vectors, from the product of their lengths and their dot product. */
 const cosine = (lengths, score) => (lengths > 1e-9 ? fixed(score / lengths) : "–");
 
+/** What the microscope needs of a weight. Sharpness goes with the division. */
+function weightOf(s, j) {
+  const { tokens, points, query, scores, weights } = computed(s);
+  if (j >= tokens.length) return null;
+  const priced = s.scene === "prices";
+  const root = priced ? 1 : Math.SQRT2;
+  const by = [priced ? "" : "÷ √2", s.sharpness === 1 ? "" : `× ${plain(s.sharpness)}`].filter(Boolean).join(" ");
+  return {
+    asks: priced ? "the query" : tokens[askingPlace(s)], names: tokens, j, query, key: points[j], scores,
+    divisor: [root / s.sharpness, "1", by || "÷ 1"], weights, values: valuesIn(s) ?? points,
+  };
+}
+
 /** The arithmetic of the word that is pointed at, or what can be done. */
 function said(s, { tokens, points, query, scores, powers, weights }) {
   const i = s.pointed;
-  if (!(i in tokens)) return html`<p class="said hint">${SCENES[s.scene].hint}</p>`;
+  if (!(i in tokens)) {
+    const why = s.compact ? "Point at a line to see its arithmetic." : "Tap a line or a share to see why.";
+    return html`<p class="said hint">${SCENES[s.scene].hint} ${why}</p>`;
+  }
   const name = html`<b class="key">${tokens[i]}</b>`;
   const [asked, long] = [Math.hypot(...query), Math.hypot(...points[i])];
   if (s.scene === "prices") {
@@ -195,6 +214,7 @@ export function picture(s) {
 ${buttons()}</div>`),
     () => html`<p class="visually-hidden" role="status">${told(s, now)}</p>`,
     said(s, now),
+    weightPanel(s.lens && weightOf(s, s.lens[1])),
   ];
 }
 
@@ -281,12 +301,12 @@ export function live(view) {
     const closest = far.indexOf(Math.min(...far));
     return far[closest] < NEAR ? tokensOf(s)[closest].place : -1;
   };
-  const look = (event) => {
+  const follow = (event) => {
     const { target } = event;
     const found = pointedAt(target);
     point(found < 0 && sheet().contains(target) ? nearest(event) : found, Boolean(target.closest('[name="sharpness"]')));
   };
-  view.listen(view.root, "pointerover", (event) => drag || look(event));
+  view.listen(view.root, "pointerover", (event) => drag || follow(event));
   view.listen(view.root, "pointerleave", () => drag || point(-1));
   view.listen(view.root, "focusin", ({ target }) => {
     if (target.matches(":focus-visible")) point(pointedAt(target), target.name === "sharpness");
@@ -297,8 +317,10 @@ export function live(view) {
   // No scrolling from a word: touch-action does not reach the parts of a drawing everywhere.
   const hold = (event) => event.target.closest(".word") && event.preventDefault();
   view.listen(view.root, "touchstart", hold, { passive: false });
+  let onWord = false; // whether the click to come is of a word, which is not its line's
   view.on("sheet", "pointerdown", (event) => {
     const handle = event.target.closest(".word");
+    onWord = Boolean(handle);
     if (!handle || event.button) return point(nearest(event));
     const { word } = handle.dataset;
     const [x, y] = spot(sheet(), event);
@@ -310,7 +332,7 @@ export function live(view) {
     point(word === undefined ? -1 : placeOf(word));
   });
   view.on("sheet", "pointermove", (event) => {
-    if (!drag) return look(event);
+    if (!drag) return follow(event);
     drag.moved ||= Math.hypot(event.clientX - drag.x, event.clientY - drag.y) >= 4;
     if (drag.moved) move(drag.word, spot(sheet(), event).map((x, k) => x + drag.off[k]));
   });
@@ -324,6 +346,11 @@ export function live(view) {
       else view.glide({ sentence: word });
     });
   }
+  view.on("sheet", "click", (event) => {
+    const place = nearest(event);
+    if (!onWord && !state().compact && place >= 0) look(view, [askingPlace(state()), place]);
+  });
+  liveMicroscope(view);
   view.listen(
     self,
     "keydown",
@@ -344,9 +371,10 @@ export function live(view) {
   );
 
   view.listen(view.root, "click", ({ target }) => {
-    const { sentence, asks, remove } = target.closest("button")?.dataset ?? {};
+    const { sentence, asks, remove, why } = target.closest("button")?.dataset ?? {};
     if (sentence && sentence !== state().sentence) view.glide({ sentence });
     if (asks) ask(Number(asks));
+    if (why) look(view, [askingPlace(state()), Number(why)]);
     if (remove) edit((names) => names.splice(Number(remove), 1), Number(remove));
   });
   for (const name of ["sharpness", "turn", "stretch"]) {

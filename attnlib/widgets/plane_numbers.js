@@ -21,7 +21,7 @@ export const SCENES = {
   bank: {
     ...RIVERS,
     slots: ["The", ["boat", "money"], "reached", "the", "bank"],
-    hint: "Drag a word. Tap it to let it ask. Point at a line to see its arithmetic.",
+    hint: "Drag a word. Tap it to let it ask.",
   },
   prices: {
     slots: ["tea", "coffee", "juice"],

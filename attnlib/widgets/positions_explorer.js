@@ -2,13 +2,14 @@
  * PositionsExplorer: one word at 64 positions; what each kind of position does to its scores. Its other
  * scenes, in which things move, are in positions_scenes.js.
  */
-import { buttons, dotProducts, element, html, line, nearest, shades, sheet, table, text } from "./core.js";
+import { buttons, cellAt, dotProducts, element, html, line, nearest, shades, sheet, table, text } from "./core.js";
 import { clocking, hands, liveScene, order, ordering, poseOf, sceneCode, signed, turned, turning } from "./positions_scenes.js";
 
 export const defaults = {
   kind: "sinusoidal", position: 3, d_model: 16, base: 10000, head: 0,
   scene: "scores", distance: 2, swapped: false, placed: false,
 };
+export const own = { lens: null };
 export const shared = {
   scene: false,
   d_model: (d) => d % 2 === 0 && d >= 2 && d <= 128,
@@ -350,5 +351,17 @@ export function live(view) {
     view.on(name, "input", (event) => view.set({ [name]: Number(event.target.value) }));
   }
   view.on("base", "input", (event) => view.set({ base: STOPS[event.target.value] }));
+  const pick = (event, svg, name, many) => {
+    const cell = event.type === "click" || event.buttons ? cellAt(event, svg, 240, many, SHEET) : null;
+    if (cell?.inside) view.set({ [name]: cell.i });
+  };
+  for (const type of ["click", "pointermove"]) {
+    view.on("scores", type, (event, svg) => pick(event, svg, "position", N));
+    view.on("encoding", type, (event, svg) => {
+      const { kind } = view.state();
+      if (kind === "sinusoidal") pick(event, svg, "position", N);
+      if (isBiased(kind)) pick(event, svg, "head", N_HEADS);
+    });
+  }
   liveScene(view);
 }

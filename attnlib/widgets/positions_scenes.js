@@ -4,6 +4,7 @@
  */
 import { buttons, dotProducts, element, html, line, multiply, sheet, softmax, table, text, two } from "./core.js";
 import { arrow, through } from "./geometry.js";
+import { liveMicroscope, look, weightPanel } from "./microscope.js";
 
 /** The words of "order" with their numbers, which are query, key and value alike. */
 const WORDS = ["dog", "bites", "man"];
@@ -32,6 +33,16 @@ export function order(s) {
   );
   const weights = dotProducts(inputs, inputs, 4).map((row) => softmax(row.map((score) => score / 2)));
   return { places, inputs, weights, outputs: multiply(weights, inputs) };
+}
+
+/** What the microscope needs of a weight of "order". */
+function weightOf(s) {
+  const { inputs, weights } = order({ ...s, moving: null });
+  const [i, j] = s.lens;
+  return {
+    asks: WORDS[i], names: WORDS, j, query: inputs[i], key: inputs[j], scores: dotProducts([inputs[i]], inputs, 4)[0],
+    divisor: [2, "√4"], weights: weights[i], values: inputs,
+  };
 }
 
 /** For each clock the angles of its two hands, and the cosine of what lies between. */
@@ -82,7 +93,10 @@ function orderSheet({ places, inputs, weights, outputs }) {
     row.map((weight, from) => {
       const [a, b] = [x(from), x(to)];
       const d = `M${a.toFixed(1)} 102C${a.toFixed(1)} 132 ${b.toFixed(1)} 122 ${b.toFixed(1)} 152`;
-      return line(d, { stroke: "var(--weight)", "stroke-width": Math.max(14 * weight, 0.3), opacity: 0.55 });
+      return [
+        line(d, { stroke: "var(--weight)", "stroke-width": Math.max(14 * weight, 0.3), opacity: 0.55 }),
+        line(d, { stroke: "transparent", "stroke-width": Math.max(14 * weight, 9), "data-way": `${to}.${from}` }),
+      ];
     }),
   );
   return sheet(
@@ -122,8 +136,9 @@ export function ordering(s) {
 ${button("placed", "Add positions", pressed(s.placed))}</p>${buttons()}</div>`,
     html`<div class="stage">${orderSheet(now)}</div>`,
     html`<div class="readout"><p class="verdict" aria-live="polite">${verdict}</p>
-<table class="outs"><caption>What comes out</caption>${WORDS.map((word, w) => html`<tr><th scope="row">${word}</th>
-<td>${row(now.outputs[w])}</td></tr>`)}</table></div>`,
+<table class="outs"><caption>What comes out. Tap a word or a line to see why.</caption>${WORDS.map((word, w) => html`<tr><th scope="row">
+<button type="button" data-why="${w}" aria-label="${word}: why">${word}</button></th><td>${row(now.outputs[w])}</td></tr>`)}</table></div>`,
+    weightPanel(s.lens && weightOf(s)),
     () => html`<div class="visually-hidden">${table(
       "What goes in, and the weights on dog, bites and man", ["", "goes in", "weights"],
       WORDS.map((word, w) => [word, row(after.inputs[w]), row(after.weights[w])]),
@@ -280,6 +295,18 @@ export function sceneCode({ scene, swapped, placed, position, distance, d_model,
 }
 
 export function liveScene(view) {
+  if (view.state().scene === "order") {
+    const heaviest = (i) => {
+      const row = order(view.state()).weights[i];
+      return row.indexOf(Math.max(...row));
+    };
+    view.listen(view.root, "click", ({ target }) => {
+      const { why, way } = target.closest("[data-why], [data-way]")?.dataset ?? {};
+      if (way) look(view, way.split(".").map(Number));
+      if (why) look(view, [Number(why), heaviest(Number(why))]);
+    });
+    liveMicroscope(view);
+  }
   for (const name of ["swapped", "placed"]) view.on(name, "click", () => view.glide({ [name]: !view.state()[name] }));
   for (const far of [1, 10]) {
     view.on(`on${far}`, "click", () => view.glide({ position: Math.min(view.state().position + far, 63) }));

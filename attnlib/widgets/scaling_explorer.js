@@ -5,10 +5,12 @@
  * The curves do not depend on the reader's choices: attnlib has measured them.
  */
 import {
-  DIVISORS, buttons, element, html, line, nearest, select, sheet, softmax, table, text, wordVector,
+  DIVISORS, buttons, cellAt, element, html, line, nearest, select, sheet, softmax, table, text, wordVector,
 } from "./core.js";
+import { liveMicroscope, look, weightPanel } from "./microscope.js";
 
 export const defaults = { d_k: 64, divisor: "sqrt", curves_drawn: {} };
+export const own = { lens: null };
 export const layout = "abh-instrument abh-beside";
 
 const DASHES = { sqrt: "none", none: "5 3", d_k: "1.5 2.5" };
@@ -32,17 +34,23 @@ const BLOCK = 16;
 const sums = new Map([[0, new Float64Array(N.queries * N.keys)]]);
 let vectors;
 
-/** All dot products of the first d numbers, row by row; sums over whole blocks are kept. */
-function dotsOf(d) {
-  if (sums.has(d)) return sums.get(d);
+/** All queries and keys at full length, made once. */
+function vectorsOf() {
   const named = (role, n) =>
     Array.from({ length: n }, (_, i) => wordVector(`${role} ${i + 1}`, role, MAX_D_K));
   vectors ??= { queries: named("query", N.queries), keys: named("key", N.keys) };
+  return vectors;
+}
+
+/** All dot products of the first d numbers, row by row; sums over whole blocks are kept. */
+function dotsOf(d) {
+  if (sums.has(d)) return sums.get(d);
+  const { queries, keys } = vectorsOf();
   const from = BLOCK * Math.floor((d - 1) / BLOCK);
   const dots = dotsOf(from).slice();
   let at = 0;
-  for (const query of vectors.queries) {
-    for (const key of vectors.keys) {
+  for (const query of queries) {
+    for (const key of keys) {
       let sum = dots[at];
       for (let k = from; k < d; k++) sum += query[k] * key[k];
       dots[at++] = sum;
@@ -85,8 +93,22 @@ export function compute({ d_k, divisor }) {
   };
 }
 
+/** What the microscope needs of a weight of the row. */
+function weightOf({ d_k, divisor, lens }, { row, weights }) {
+  const { queries, keys } = vectorsOf();
+  const [number, written] = { sqrt: [Math.sqrt(d_k), `√${d_k}`], none: [1, "1"], d_k: [d_k, String(d_k)] }[divisor];
+  const part = (vector) => Array.from(vector.slice(0, d_k));
+  return {
+    asks: `query ${ROW + 1}`, names: keys.map((_, j) => `key ${j + 1}`), j: lens[1], query: part(queries[ROW]),
+    key: part(keys[lens[1]]), scores: row.map((score) => score * number), divisor: [number, written], weights,
+  };
+}
+
 const x = (name, d) => SHEET.plots[name] + (SHEET.plot * Math.log2(d)) / 10;
 const y = (name, value) => SHEET.floor - (SHEET.rise * value) / SHEET.highest[name];
+
+/** The keys of the row, the largest weight first. */
+const ranked = ({ weights }) => [...weights.keys()].sort((a, b) => weights[b] - weights[a]);
 
 /** The marks that follow the reader's choices. */
 function marks({ scores, weights, theory }) {
@@ -101,7 +123,7 @@ function marks({ scores, weights, theory }) {
   const steps = counts.map((n, i) => `V${(SHEET.histogram - (SHEET.peak * n) / most).toFixed(1)}H${edge(i + 1)}`);
 
   const side = wide / N.keys;
-  const sorted = [...weights].sort((a, b) => b - a);
+  const sorted = ranked({ weights }).map((j) => weights[j]);
   const bar = (w, j) =>
     `M${(left + (j + 0.15) * side).toFixed(2)} ${bars}v${(-tallest * w).toFixed(1)}h${(0.7 * side).toFixed(2)}V${bars}`;
   return {
@@ -191,13 +213,15 @@ ${select("divisor", DIVISORS, s.divisor)}</label>
 <p><span class="big" data-part="spread">${now.spread.toPrecision(3)}</span>
 <span data-part="theory">spread of the scores; in theory ${formula}${Number(now.theory.toPrecision(4))}</span></p>
 <p><span class="big" data-part="largest">${now.largest.toFixed(2)}</span>
-<span>largest weight of the row, on <b class="key">key ${now.weights.indexOf(now.largest) + 1}</b></span></p>
+<span>largest weight of the row, on <b class="key">key ${now.weights.indexOf(now.largest) + 1}</b>
+<button type="button" name="why">Why?</button></span></p>
 <p><span class="big" data-part="slope">${brief(now.slope)}</span>
 <span>slope: how far the weights move when the scores do</span></p>
 ${buttons()}</div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<p class="cell">Dots: this row, of query ${ROW + 1}.
 Lines: the middle one of ${SETS * N.queries} rows, from ${SETS} sets of keys.</p>`,
+    weightPanel(s.lens && weightOf(s, now)),
     () => tables(s, now),
   ];
 }
@@ -254,4 +278,13 @@ export function code({ d_k, divisor }) {
 export function live(view) {
   view.on("d_k", "input", (event) => view.set({ d_k: view.state().curves_drawn.d_k[event.target.value] }));
   view.on("divisor", "change", (event) => view.set({ divisor: event.target.value }));
+  view.on("why", "click", () => look(view, [ROW, ranked(compute(view.state()))[0]]));
+  view.on("sheet", "click", (event, svg) => {
+    const { left, wide, bars, tallest } = SHEET;
+    const top = bars - tallest;
+    const cell = cellAt(event, svg, 360, N.keys, { left, top, size: wide }); // rows as high as columns are wide
+    const high = cell && (cell.i * wide) / N.keys;
+    if (cell?.inside && high < tallest) look(view, [ROW, ranked(compute(view.state()))[cell.j]]);
+  });
+  liveMicroscope(view);
 }

@@ -118,13 +118,17 @@ def test_with_the_mouse(open_viewer):
     for part in ("heat", "links"):
         drawing = page.locator(f"[data-part={part}]")
         box = drawing.bounding_box()
+        x = box["width"] / 8  # where the names are: a weight would open under the microscope
         for row in (0, 3):
             # The tokens stand at 64 + (row + 1/2) 262 / 5 of 334 units.
             y = box["height"] * (64 + (row + 0.5) * 262 / 5) / 334
-            drawing.click(position={"x": box["width"] / 2, "y": y})
+            drawing.click(position={"x": x, "y": y})
             assert agrees(page, viewer)[3] == row
-        drawing.click(position={"x": box["width"] / 2, "y": 5})  # above the rows
+        drawing.click(position={"x": x, "y": 5})  # above the rows
         assert agrees(page, viewer)[3] == 3
+    page.locator("[data-part=heat]").click(position={"x": 200, "y": y})
+    said = page.get_by_role("dialog").locator(".lens-head").inner_text()
+    assert said.startswith("on asks, sat answers:")
 
 
 def test_what_is_pointed_at_follows_and_is_forgotten(open_viewer):
@@ -144,7 +148,7 @@ def test_what_is_pointed_at_follows_and_is_forgotten(open_viewer):
     assert cell.inner_text() == "A → ran: forbidden by the mask"
     page.mouse.move(1, 1)
     page.evaluate(FRAMES)
-    assert cell.inner_text() == "Tap a row to pick its token."
+    assert cell.inner_text() == "Tap a weight to see what it tells."
 
 
 def test_the_small_heads_are_drawn_anew_with_the_text_alone(open_viewer):

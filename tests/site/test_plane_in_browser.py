@@ -150,6 +150,15 @@ def test_table_and_picture_light_each_other(open_plane):
     assert page.locator(".lit, .picked").count() == 0
 
 
+def test_a_line_opens_under_the_microscope_and_a_word_does_not(open_plane):
+    page = open_plane()
+    page.mouse.click(*on_screen(page, 4, 0))
+    assert agrees(page).asks == 1 and not page.get_by_role("dialog").is_visible()
+    page.mouse.click(*on_screen(page, 2.6, 0.5))  # between boat, which asks, and bank
+    page.get_by_role("dialog").wait_for()
+    assert "boat asks, bank answers" in page.locator(".lens-head").inner_text()
+
+
 def test_every_picture_on_the_way_is_attention(open_plane):
     page = open_plane(motion="no-preference")
     seen = (np.array(page.evaluate(WATCH, "money")) - [LEFT, FLOOR]) / [UNIT, -UNIT]

@@ -138,6 +138,17 @@ def test_who_wants_no_motion_gets_none(page, scenes):
     assert "The order is lost" in page.locator(".verdict").first.inner_text()
 
 
+def test_a_word_and_a_line_open_under_the_microscope(page, scenes):
+    wake(page, scenes["file"])
+    head = page.locator(".lens-head").first
+    page.get_by_role("button", name="man: why").click()
+    assert head.inner_text().startswith("man asks, man answers")
+    page.keyboard.press("Escape")
+    page.locator("[data-way='2.0']").dispatch_event("click")
+    page.evaluate(FRAMES)
+    assert head.inner_text().startswith("man asks, dog answers")
+
+
 @pytest.mark.parametrize("width", [1280, 520, 360])
 @pytest.mark.parametrize("scene", MOVING)
 def test_no_scene_grows_or_cuts_its_words(browser, tmp_path, scene, width):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import steady
@@ -19,7 +19,7 @@ from tests.site.harness import (
     write_page,
 )
 from tests.widgets.pictures import drawn
-from tests.widgets.samples import SAMPLES
+from tests.widgets.samples import SAMPLES, simplest
 
 each_widget = pytest.mark.parametrize("widget", SAMPLES, ids=lambda widget: widget.__name__)
 few = settings(
@@ -109,7 +109,7 @@ def test_the_page_shows_what_the_book_draws(blank, widget, data):
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("widgets")
-    write_page(folder, *(find(sample, lambda _: True) for sample in SAMPLES.values()))
+    write_page(folder, *map(simplest, SAMPLES))
     with served(folder) as addresses:
         yield addresses
 
@@ -174,6 +174,26 @@ def test_copy_fills_the_clipboard_and_says_so(page, addresses):
         assert said and text.endswith("\n") and said[1] in (None, str(text.count("\n")))
 
 
+def test_a_weight_opens_under_the_microscope_and_leads_to_the_next(page, addresses):
+    wake(page, addresses["http"])
+    asked = page.locator(".widget-slot:has([name=why], [data-why])").all()
+    assert len(asked) == 5  # Flow opens it on a weight alone, PositionsExplorer in one scene
+    for slot in asked:
+        why = slot.locator("[name=why], [data-why]").first
+        why.click()
+        panel = slot.get_by_role("dialog", name="A weight under the microscope")
+        panel.wait_for()
+        assert axe(page, [".lens:popover-open"]) == []
+        others = panel.get_by_label("Look at another")
+        if others.count():
+            others.select_option(index=0)
+            first = others.locator("option").first.inner_text()
+            panel.locator(".lens-head .key", has_text=first).wait_for()
+        page.keyboard.press("Escape")
+        panel.wait_for(state="hidden")
+        assert why.evaluate("button => button === document.activeElement")
+
+
 def markup(slot):
     """What a widget shows; in which order an element got its attributes is no difference."""
     return BeautifulSoup(slot.locator("fieldset").first.inner_html(), "html.parser")
@@ -182,11 +202,14 @@ def markup(slot):
 def test_reset_leads_back(page, addresses):
     wake(page, addresses["http"])
     for slot in page.locator(".widget-slot:has([name=reset])").all():
+        page.mouse.move(0, 0)  # what it points at is no state of a widget
+        page.evaluate(FRAMES)
         before = markup(slot)
         for control in slot.locator("select:enabled, input[type=range]:enabled").all():
             control.focus()
             control.press("ArrowDown")
         slot.locator("[name=reset]").click()
+        page.mouse.move(0, 0)
         for _ in range(100):  # what is for the ear alone comes when things are quiet
             if markup(slot) == before:
                 break

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+from hypothesis import Phase, find, settings
 from hypothesis import strategies as st
 
 from attnlib.masks import causal_mask
@@ -250,3 +251,9 @@ SAMPLES = {
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))
     ),
 }
+
+
+def simplest(widget):
+    """The first state that hypothesis tries; to ask for the smallest one takes seconds."""
+    first = settings(max_examples=1, phases=[Phase.generate], database=None)
+    return find(SAMPLES[widget], lambda _: True, settings=first)

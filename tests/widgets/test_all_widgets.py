@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from widget_slot import engine, scripts, shared
 
@@ -14,7 +14,7 @@ from attnlib.widgets import core
 from attnlib.widgets.core import CourseWidget
 from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture, run
-from tests.widgets.samples import GIBBERISH, SAMPLES
+from tests.widgets.samples import GIBBERISH, SAMPLES, simplest
 
 HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
 some = settings(steady, max_examples=10)
@@ -73,7 +73,7 @@ def test_copied_code_runs(widget, data):
 
 @each_widget
 def test_an_unknown_argument_is_named(widget):
-    made = find(SAMPLES[widget], lambda _: True)
+    made = simplest(widget)
     with pytest.raises(TypeError, match="colour"):
         CourseWidget.__init__(made, colour="red")
 

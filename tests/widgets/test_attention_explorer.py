@@ -58,8 +58,9 @@ def test_weights_follow_the_equations():
 def test_weights_are_those_of_the_library():
     explorer = AttentionExplorer(sentence="a b c d e f g", d_k=11, mask="both", length=5)
     mask = attnlib.causal_mask(7) & attnlib.padding_mask([5], 7)[0]
-    _, weights = attnlib.scaled_dot_product_attention(explorer.Q, explorer.K, explorer.K, mask)
-    np.testing.assert_allclose(explorer.weights, weights, rtol=1e-12)
+    blend = attnlib.scaled_dot_product_attention(explorer.Q, explorer.K, explorer.V, mask)
+    np.testing.assert_allclose(explorer.output, blend[0], rtol=1e-12)
+    np.testing.assert_allclose(explorer.weights, blend[1], rtol=1e-12)
 
 
 @some
@@ -78,14 +79,16 @@ def test_javascript_computes_what_attnlib_computes(explorer):
     np.testing.assert_allclose(found["scores"], explorer.scores, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(found["allowed"], explorer.allowed)
     np.testing.assert_allclose(found["weights"], explorer.weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found["output"], explorer.output, rtol=0, atol=1e-9)
 
 
 @some
 @given(explorers)
-def test_copied_code_gives_the_weights(explorer):
+def test_copied_code_gives_the_weights_and_the_output(explorer):
     names = run(js(explorer, "code(state)"))
     assert names["tokens"] == explorer.tokens
     np.testing.assert_allclose(names["weights"], explorer.weights, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(names["output"], explorer.output, rtol=0, atol=1e-6)
 
 
 def test_picture_shows_the_numbers():

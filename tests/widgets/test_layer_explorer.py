@@ -282,11 +282,11 @@ def test_the_picture_says_the_numbers(explorer):
     assert_says(soup.select_one("[data-part=norm_value]").get_text(), explorer.norms[-1], 2)
     scale = soup.select_one("[data-part=scale]").get_text()
     assert_says(scale.rpartition(" ")[2], np.abs(last).max(), 2)
-    together = np.flatnonzero(curves["distance"] < 1e-3)
+    layers = f"After {explorer.depth} layer{'s' * (explorer.depth > 1)}"
     assert soup.select_one(".verdict").get_text() == (
-        f"Own share below 0.001 at layer {together[0]}: all words alike."
-        if together.size
-        else "Own share above 0.001 in all 24 layers: the words differ."
+        f"{layers} all words are alike: own share below 0.001."
+        if explorer.distance[-1] < 1e-3
+        else f"{layers} the words differ."
     )
     assert soup.select_one(".verdict").get_text() in soup.svg["aria-label"]
     series = ["distance", "norm", "distance_full", "norm_full"]

@@ -1,0 +1,91 @@
+"""The microscope: what its panel says of a weight is what the widget's arrays give."""
+
+import math
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+
+from attnlib.widgets import (
+    AttentionExplorer,
+    HeadsViewer,
+    Plane,
+    PositionsExplorer,
+    ScalingExplorer,
+)
+from attnlib.widgets.scaling_explorer import ROW
+from tests.widgets.pictures import drawn
+
+SENTENCE = "a cat and a dog"
+
+
+def panel(widget, i, j):
+    soup = BeautifulSoup(drawn(widget, lens=[i, j]), "html.parser")
+    return soup.select_one("[data-part=lens]")
+
+
+def lines(found):
+    """What each line of the panel comes to, by its name."""
+    said = [[span.get_text() for span in line("span")] for line in found.select(".lens-lines p")]
+    return {name: text.replace("−", "-") for name, text in said}
+
+
+def rows():
+    for mask, divisor in (("none", "sqrt"), ("causal", "none"), ("window", "d_k")):
+        explorer = AttentionExplorer(sentence=SENTENCE, d_k=3, mask=mask, divisor=divisor)
+        yield f"attention {mask}", explorer, 3, explorer.weights[3], explorer.output[3]
+    for divisor in ("none", "sqrt", "d_k"):
+        explorer = ScalingExplorer(d_k=5, divisor=divisor)
+        yield f"scaling {divisor}", explorer, ROW, explorer.weights[:7], None
+    for placed in (False, True):
+        explorer = PositionsExplorer(scene="order", swapped=True, placed=placed)
+        outputs, weights = explorer.outputs
+        yield f"order {placed}", explorer, 2, weights[2], outputs[2]
+    for plane in (
+        Plane(sentence="money", asks=1),
+        Plane(sharpness=2.5),
+        Plane("turned", turn=37, stretch=1.3),
+        Plane("prices", sharpness=0.5),
+        Plane("words", sharpness=0),
+    ):
+        yield f"plane {plane.scene} {plane.sharpness}", plane, 0, plane.weights, plane.output
+
+
+@pytest.mark.parametrize(
+    ("widget", "i", "weights", "output"), [pytest.param(*rest, id=name) for name, *rest in rows()]
+)
+def test_the_way_to_a_weight_and_on_to_the_output(widget, i, weights, output):
+    for j, weight in enumerate(weights):
+        found = panel(widget, i, j)
+        said = lines(found)
+        assert float(said["shared"].split()[-1]) == pytest.approx(weight, abs=1e-6)
+        power, _, total = said["shared"].replace(",", "").split()[:3]
+        assert float(power) / float(total) == pytest.approx(weight, rel=1e-3, abs=1e-6)
+        if weight:
+            scaled = said["powered"].partition("^")[2].split(" = ")[0]
+            assert math.exp(float(scaled)) == pytest.approx(float(power), rel=1e-4)
+        chosen = found.select_one("select [selected]")
+        assert chosen["value"] == str(j) and len(found("option")) >= len(weights)
+        if output is not None:
+            ends = [text.get_text() for text in found("svg")[-1]("text")][1::2]
+            ends = [float(end.replace("−", "-")) for end in ends]
+            np.testing.assert_allclose(ends, np.atleast_1d(output), atol=1e-4)
+
+
+def test_a_row_alone_tells_how_far_scores_are_apart():
+    weights = [[0.5, 0.25, 0.25, 0], [0.9, 0.1, 0, 0], [0, 0, 0, 0], [0.25] * 4]
+    mask = np.tri(4, dtype=bool)
+    mask[0] = True
+    mask[2] = False
+    viewer = HeadsViewer("a b c d".split(), [weights], mask=mask)
+    said = lines(panel(viewer, 0, 1))
+    assert said["shared"] == "0.25 of the row goes to b"
+    assert said["powered"].startswith("0.25 ÷ 0.5 = 0.5")
+    assert said["divided"] == "ln 0.5: a score 0.69 lower than that of a"
+    assert "queries and keys were not" in said["score"]
+    ladder = [text.get_text() for text in panel(viewer, 0, 1).svg("text")][3:]
+    assert ladder == ["a", "0.500", "0.69", "b", "0.250", "0", "c", "0.250", "0"]
+    assert "too little to be recorded" in lines(panel(viewer, 0, 3))["shared"]
+    assert "b may not look at c" in lines(panel(viewer, 1, 2))["masked"]
+    assert "c may not look at a" in lines(panel(viewer, 2, 0))["masked"]
+    assert panel(viewer, 3, 3).svg("rect")[-1]["opacity"] == "1"
