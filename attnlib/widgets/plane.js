@@ -15,11 +15,11 @@ export const defaults = {
   scene: "bank",
   words: { the: [0, 0], boat: [4, 0], money: [0, 4], reached: [0, 0], bank: [1, 1] },
   sentence: "boat", asks: 4, sharpness: 1, ruler: false, query: [2, 1], turn: 0, stretch: 1,
-  start: 31, step: 0, rate: 1, compact: false,
+  start: 7, step: 0, rate: 1, teacher: "entry", compact: false,
 };
 
-/** The place that is pointed at; whether the way of the output is shown; whether it learns; a weight under the microscope. */
-export const own = { pointed: -1, trail: false, playing: false, lens: null };
+/** The place that is pointed at; whether the way of the output is shown; the step until which it learns by itself; a weight under the microscope. */
+export const own = { pointed: -1, trail: false, until: null, lens: null };
 
 const learns = ({ scene }) => scene === "learning";
 export const pose = (s) => (learns(s) ? learntMatrix(s) : poseOf(s));

@@ -20,10 +20,20 @@ SLOTS = {
     "words": None,
     "learning": (),
 }
-PRICES = (2, 3, 5)  # the values of the price list
+PRICES = np.array([2.0, 3.0, 5.0])  # the values of the price list
 # How far a word or a query may go, either way.
 BOUNDS = {"bank": (-0.8, 4.7), "prices": (-2.2, 3.2), "turned": (-0.8, 4.7), "words": (-3, 3)}
 STEPS = 100
+
+
+def _rows_at(length, *degrees):
+    """Points of this length at angles against the clock, a row each."""
+    angles = np.radians(degrees)
+    return length * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+# In "learning": chai, latte and lemonade, and the labels of the drink that each should find.
+LEARNERS, LABELS = _rows_at(2, 20, 60, 155), _rows_at(1, 90, 210, 330)
 # What a scene begins with where that differs from the traits' own defaults.
 BEGINNINGS = {
     "prices": {"words": {"tea": [2, 0], "coffee": [1, 1], "juice": [0, 2]}, "ruler": True},
@@ -65,9 +75,10 @@ class Plane(CourseWidget):
     "turned" its query is turned and stretched by W_Q. In "prices" the query is nobody's, the values
     are the prices 2, 3 and 5, and nothing is divided.
 
-    In "learning" three askers stand at 90, 210 and 330 degrees, where the keys of tea, coffee and
-    juice are, too. W_Q begins small and random; each step of gradient descent makes the mean of -ln
-    of the right weights smaller. Points, weights and output then have a row for each asker.
+    In "learning" the keys of tea, coffee and juice have length 1 and point to 90, 210 and 330
+    degrees. The words chai, latte and lemonade, of length 2 at 20, 60 and 155 degrees, should find
+    one each. W_Q begins small and random; each step of gradient descent takes the learning rate
+    times the slope of the loss away from it. Weights and output then have a row for each word.
 
     Parameters
     ----------
@@ -95,7 +106,11 @@ class Plane(CourseWidget):
     step : float
         In "learning", how many steps have been taken, 0 to 100; between two, W_Q lies between.
     rate : float
-        In "learning", the learning rate, 0.01 to 10.
+        In "learning", the learning rate, 0.01 to 30.
+    teacher : {"entry", "cost"}
+        In "learning", what the teacher knows: the right entry, and the loss is the mean of -ln of
+        its weight; or what the right entry costs, and the loss is the mean square of how far the
+        blended cost is off.
     compact : bool
         Whether the sentence and the picture stand alone, without numbers and fields.
 
@@ -118,9 +133,10 @@ class Plane(CourseWidget):
     query = traitlets.Any([2, 1]).tag(sync=True)
     turn = Whole(-180, 180, 0).tag(sync=True)
     stretch = Number(0, 3, 1).tag(sync=True)
-    start = Whole(0, 999, 31).tag(sync=True)
+    start = Whole(0, 999, 7).tag(sync=True)
     step = Number(0, STEPS, 0).tag(sync=True)
-    rate = Number(0.01, 10, 1).tag(sync=True)
+    rate = Number(0.01, 30, 1).tag(sync=True)
+    teacher = traitlets.Enum(["entry", "cost"], "entry").tag(sync=True)
     compact = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, scene="bank", **traits):
@@ -166,20 +182,20 @@ class Plane(CourseWidget):
     def points(self):
         """Where the tokens are, (n, 2): their keys."""
         if self.scene == "learning":
-            return _drinks()
+            return LABELS.copy()
         names = (name if name in self.words else name.lower() for name in self.tokens)
         return np.array([self.words[name] for name in names], dtype=float)
 
     @property
     def values(self):
         """What the tokens hand over: their points, (n, 2), or their prices, (n, 1)."""
-        return np.array(PRICES, dtype=float)[:, None] if self.scene == "prices" else self.points
+        return PRICES[:, None] if self.scene == "prices" else self.points
 
     @property
     def w_q(self):
         """W_Q, (2, 2), for rows: q = x W_Q. The identity where a word asks for what it is."""
         if self.scene == "learning":
-            return _learnt(self.start, self.rate, self.step)
+            return _learnt(self.start, self.rate, self.step, SLOPES[self.teacher])
         angle = math.radians(self.turn) if self.scene == "turned" else 0
         stretch = self.stretch if self.scene == "turned" else 1
         c, s = stretch * math.cos(angle), stretch * math.sin(angle)
@@ -189,7 +205,7 @@ class Plane(CourseWidget):
     def scores(self):
         """The dot product of the query with each key, (n,), as it is."""
         if self.scene == "learning":
-            return self.points @ self.w_q @ self.points.T  # (3, 3)
+            return LEARNERS @ self.w_q @ LABELS.T  # (3, 3)
         if self.scene == "prices":
             return self.points @ np.array(self.query, dtype=float)
         return self.points @ (self.points[min(self.asks, len(self.tokens) - 1)] @ self.w_q)
@@ -216,25 +232,36 @@ class Plane(CourseWidget):
 
     @property
     def loss(self):
-        """In "learning", the mean of -ln of the right weights."""
+        """In "learning", what each step makes smaller, by the teacher."""
         if self.scene != "learning":
             raise AttributeError(f"loss needs the scene learning; this one is {self.scene}")
+        if self.teacher == "cost":
+            return float(((self.weights @ PRICES - PRICES) ** 2).mean())
         return float(-np.log(np.diag(self.weights)).mean())
 
 
-def _drinks():
-    angles = np.radians([90, 210, 330])
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1)  # (3, 2)
-
-
-def _learnt(start, rate, step):
+def _learnt(start, rate, step, slopes):
     """W_Q after so many steps of gradient descent; between two steps, between the two."""
-    keys = _drinks()
     w_q = 0.35 * word_vector(f"start {start}", "W_Q", 4).reshape(2, 2)
     for done in range(math.ceil(step)):
-        errors = (softmax(keys @ w_q @ keys.T / math.sqrt(2)) - np.eye(3)) / 3
-        w_q = w_q - min(1, step - done) * rate * keys.T @ errors @ keys / math.sqrt(2)
+        weights = softmax(LEARNERS @ w_q @ LABELS.T / math.sqrt(2))
+        slope = LEARNERS.T @ slopes(weights) @ LABELS / math.sqrt(2)
+        w_q = w_q - min(1, step - done) * rate * slope
     return w_q
+
+
+def _slopes_of_entry(weights):
+    """How the mean of -ln of the right weights moves with each scaled score, (3, 3)."""
+    return (weights - np.eye(3)) / 3
+
+
+def _slopes_of_cost(weights):
+    """How the mean square of what the blended cost is off moves with each scaled score, (3, 3)."""
+    cost = weights @ PRICES  # (3,)
+    return 2 / 3 * (cost - PRICES)[:, None] * weights * (PRICES - cost[:, None])
+
+
+SLOPES = {"entry": _slopes_of_entry, "cost": _slopes_of_cost}
 
 
 def _texts(slot):

@@ -246,21 +246,34 @@ def test_questions_are_learnt(open_plane):
     page.get_by_role("button", name="One step").click()
     assert agrees(page).step == 1
     page.get_by_role("slider", name="Step").press("End")
-    assert agrees(page).step == 100 and texts(page, ["answer"])["answer"] == "0.02"
+    assert agrees(page).step == 100 and texts(page, ["answer"])["answer"] == "0.03"
+    rate = page.get_by_role("slider", name="Learning rate")
+    rate.press("ArrowRight")
+    rate.press("ArrowRight")
+    plane = agrees(page)
+    assert (plane.step, plane.rate) == (0, 10)
+    page.get_by_label("Teacher knows").select_option("cost")
+    page.get_by_role("button", name="Learn").click()
+    plane = agrees(page)
+    assert (plane.step, plane.teacher) == (100, "cost")
+    assert texts(page, ["answer"])["answer"] == "0.33"
     page.get_by_role("button", name="New start").click()
     plane = agrees(page)
-    assert (plane.step, plane.start) == (0, 32)
-    page.get_by_role("button", name="Learn").click()
-    assert agrees(page).step == 100
+    assert (plane.step, plane.start) == (0, 8)
 
 
-def test_learning_runs_and_pauses(open_plane):
+def test_learning_runs_and_pauses_and_takes_one_step(open_plane):
     page = open_plane("learning", motion="no-preference")
+    step = "document.querySelector('.widget-slot').model.get('step')"
     page.get_by_role("button", name="Learn").click()
-    page.wait_for_function("document.querySelector('.widget-slot').model.get('step') > 2")
+    page.wait_for_function(f"{step} > 2")
     page.get_by_role("button", name="Pause").click()
     plane = agrees(page)
     assert 2 <= plane.step < 100 and plane.step == int(plane.step)
+    page.get_by_role("button", name="One step").click()
+    page.wait_for_function(f"{step} === {plane.step + 1}")
+    page.evaluate(FRAMES)
+    assert agrees(page).step == plane.step + 1  # and there it stands
 
 
 @pytest.mark.parametrize("scene", ["bank", "prices", "turned", "words", "learning"])

@@ -175,7 +175,8 @@ def planes(draw):
         ruler=draw(st.booleans()),
         start=draw(st.integers(0, 999)),
         step=draw(st.integers(0, 200)) / 2,
-        rate=draw(st.sampled_from([0.1, 0.3, 1, 2, 10])),
+        rate=draw(st.sampled_from([0.03, 0.3, 1, 2, 10])),
+        teacher=draw(st.sampled_from(["entry", "cost"])),
         compact=draw(st.booleans()),
     )
 

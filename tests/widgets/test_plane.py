@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 import traitlets
 from hypothesis import given, settings
 
@@ -80,7 +81,7 @@ def test_the_numbers_are_attention_and_javascript_has_them_too(plane):
         got = np.array(found[name], dtype=float)  # JSON has large powers as whole numbers
         np.testing.assert_allclose(got, getattr(plane, name), rtol=1e-9, atol=1e-12)
     if plane.scene == "learning":
-        return  # its attention is that of the next test
+        return  # its attention is that of a test below
     factor = plane.sharpness if plane.scene == "prices" else plane.sharpness / math.sqrt(2)
     query = np.array(plane.query, dtype=float)
     if plane.scene != "prices":
@@ -95,33 +96,61 @@ def test_the_numbers_are_attention_and_javascript_has_them_too(plane):
     np.testing.assert_allclose(plane.output, output[0], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("start", [31, 0, 7])
-def test_what_is_learnt_follows_the_gradient_of_attention(start):
-    """The mean of -ln of the right weights, backwards through attention: values of 1 show them."""
-    keys = Plane("learning").points
-    np.testing.assert_allclose(keys @ keys.T, 1.5 * np.eye(3) - 0.5)
-    for step in (0, 1, 9, 60):
-        before, after = (Plane("learning", start=start, step=step + i, rate=0.3) for i in (0, 1))
-        queries = keys @ before.w_q
-        _, weights = attnlib.scaled_dot_product_attention(queries, keys, keys)
-        np.testing.assert_allclose(before.weights, weights, rtol=1e-12)
-        assert before.loss == pytest.approx(-np.log(np.diag(weights)).mean())
-        upstream = -np.eye(3) / (3 * weights)
-        d_queries, *_ = attnlib.attention_backward(queries, keys, np.eye(3), upstream)
-        np.testing.assert_allclose(after.w_q, before.w_q - 0.3 * keys.T @ d_queries, atol=1e-12)
-    found = js(Plane("learning", start=start, step=7.5), "compute(state)")
-    half = np.mean([Plane("learning", start=start, step=s).w_q for s in (7, 8)], axis=0)
-    np.testing.assert_allclose(found["w_q"], half, atol=1e-12)
+def loss_of(teacher, weights):
+    """What the teachers make smaller, as torch computes it."""
+    if teacher == "entry":
+        return -weights.diag().log().mean()
+    costs = torch.tensor([2.0, 3.0, 5.0], dtype=torch.float64)
+    return (weights @ costs - costs).square().mean()
+
+
+@pytest.mark.parametrize("teacher", ["entry", "cost"])
+@pytest.mark.parametrize("start", [7, 0, 31])
+def test_what_is_learnt_follows_the_gradient_that_torch_finds(start, teacher):
+    turns = np.radians([20, 60, 155, 90, 210, 330])
+    circle = torch.tensor(np.stack([np.cos(turns), np.sin(turns)], axis=1))
+    words, keys = 2 * circle[:3], circle[3:]
+    for step, rate in ((0, 0.3), (1, 10), (9, 1), (60, 0.03)):
+        learnt = Plane("learning", start=start, step=step, rate=rate, teacher=teacher)
+        w_q = torch.tensor(learnt.w_q, requires_grad=True)
+        weights = (words @ w_q @ keys.T / math.sqrt(2)).softmax(dim=1)
+        loss = loss_of(teacher, weights)
+        np.testing.assert_allclose(learnt.weights, weights.detach(), rtol=1e-12)
+        assert learnt.loss == pytest.approx(loss.item())
+        (slope,) = torch.autograd.grad(loss, w_q)
+        after = Plane("learning", start=start, step=step + 1, rate=rate, teacher=teacher)
+        np.testing.assert_allclose(after.w_q, (w_q - rate * slope).detach(), atol=1e-12)
+    found = js(Plane("learning", start=start, step=7.5, teacher=teacher), "compute(state)")
+    ways = [Plane("learning", start=start, step=s, teacher=teacher).w_q for s in (7, 8)]
+    np.testing.assert_allclose(found["w_q"], np.mean(ways, axis=0), atol=1e-12)
 
 
 def test_questions_find_their_keys_from_every_start():
-    for start in range(12):
+    for start in range(20):
         losses = [Plane("learning", start=start, step=step).loss for step in (0, 20, 100)]
-        assert losses[0] > losses[1] > losses[2] and losses[2] < 0.025
-        assert np.diag(Plane("learning", start=start, step=100).weights).min() > 0.97
-    assert Plane("learning", start=31).loss == pytest.approx(1.316, abs=5e-4)
+        assert losses[0] > losses[1] > losses[2] and losses[2] < 0.0275
+        assert np.diag(Plane("learning", start=start, step=100).weights).min() > 0.965
+    assert Plane("learning").loss == pytest.approx(1.310, abs=5e-4)
     with pytest.raises(AttributeError, match="loss needs the scene learning; this one is bank"):
         _ = Plane().loss
+
+
+def test_a_rate_may_be_too_small_or_too_large():
+    slow, right = (Plane("learning", rate=rate, step=100) for rate in (0.03, 1))
+    assert slow.loss > 0.4 and right.loss < 0.03
+    losses = [Plane("learning", rate=10, step=step).loss for step in (0, 1, 6)]
+    assert losses[1] > losses[0] + 0.9 and losses[2] < 0.01  # it overshoots, and comes back
+
+
+def test_costs_alone_teach_a_shortcut():
+    shortcut = Plane("learning", teacher="cost", step=100)
+    np.testing.assert_allclose(shortcut.weights[1], [0.60, 0.10, 0.30], atol=5e-3)
+    assert shortcut.weights[1] @ [2, 3, 5] == pytest.approx(3, abs=5e-3)
+    thrown = Plane("learning", teacher="cost", rate=10, step=100)
+    assert thrown.weights[1, 0] > 0.999 and thrown.loss == pytest.approx(1 / 3, abs=1e-3)
+    cells = [row.get_text(" ").split() for row in picture(shortcut).find_all("tr")[:4]]
+    assert cells[0] == ["tea", "2", "coffee", "3", "juice", "5", "costs"]
+    assert cells[2] == ["latte?", "0.60", "0.10", "0.30", "3.00"]
 
 
 @some
@@ -205,6 +234,8 @@ def test_compact_is_the_sentence_and_the_picture():
         ({"scene": "moon"}, "scene"),
         ({"sentence": "<b>"}, "sentence"),
         ({"ruler": "yes"}, "ruler"),
+        ({"scene": "learning", "rate": 31}, "rate needs a number from 0.01 to 30; got 31"),
+        ({"scene": "learning", "teacher": "nobody"}, "teacher"),
     ],
 )
 def test_bad_input_is_refused_in_words(wrong, message):
