@@ -21,8 +21,8 @@ const D_V = 4; // size of a value
 const STOPS = octaves(MAX_D_K);
 const MASKS = { none: "none", causal: "causal", padding: "padding", both: "causal + padding", window: "window" };
 
-/** The drawing, in units of a 360 x 480 sheet. */
-const SHEET = { width: 360, height: 480, left: 74, top: 64, size: 280, bars: 422, tallest: 50, output: 459, unit: 11 };
+/** The drawing, in units of a 360 x 484 sheet. */
+const SHEET = { width: 360, height: 484, left: 74, top: 64, size: 280, bars: 422, tallest: 50, output: 458, unit: 14 };
 
 const vectors = new Map();
 
@@ -119,11 +119,11 @@ function blended(numbers) {
   const { left, size, output: y, unit } = SHEET;
   const step = size / numbers.length;
   const bars = numbers.map((x, c) => {
-    const [at, tall] = [left + (c + 0.06) * step, unit * Math.abs(x)];
+    const [at, tall] = [left + (c + 0.03) * step, unit * Math.abs(x)];
     return [
-      element("rect", { x: at, y: x < 0 ? y : y - tall, width: 0.34 * step, height: tall, fill: "var(--value)" }),
-      line(`M${at} ${y}h${0.34 * step}`),
-      text(x.toFixed(2).replace("-", "−"), at + 0.42 * step, y + 4, "value"),
+      element("rect", { x: at, y: x < 0 ? y : y - tall, width: 0.28 * step, height: tall, fill: "var(--value)" }),
+      line(`M${at} ${y}h${0.28 * step}`),
+      text(x.toFixed(2).replace("-", "−"), at + 0.33 * step, y + 4, "value"),
     ];
   });
   const end = { "text-anchor": "end", "font-weight": "bold" };
@@ -151,9 +151,9 @@ export function picture(s) {
 ${element("input", { type: "range", name: "d_k", ...size })}</label>
 <label class="wide"><span>Sentence</span>
 ${element("input", { type: "text", name: "sentence", ...typed })}</label>
-<label><span>Divide scores by</span>
+<label class="wide"><span>Divide scores by</span>
 ${select("divisor", DIVISORS, s.divisor)}</label>
-<label><span>Mask</span>
+<label class="wide"><span>Mask</span>
 ${select("mask", MASKS, s.mask)}</label>
 <label><span>${windowed ? "Window width" : "Real tokens"}</span>
 <span class="with-value">${element("input", { type: "range", name: "extent", ...extent, disabled: !covers })}
@@ -202,7 +202,7 @@ export function live(view) {
       return view.say(`That is ${n} words; ${MAX_TOKENS} is the most. The picture still shows the last sentence.`);
     }
     view.say("");
-    view.set({ sentence: event.target.value });
+    view.set({ sentence: event.target.value, pointed: null }); // another cell is under the pointer now
   });
   view.on("sentence", "focusout", (event) => {
     event.target.value = view.state().sentence;

@@ -244,10 +244,10 @@ function grid({ tokens, mask, length, at }, names, weights, head, { kind, row, a
       "aria-label": `${names[i]} to ${names[j]}: ${shown}`,
       style: `--w: ${Number((100 * weights[i][j]).toPrecision(4))}%; color: var(--${cellInk(weights[i][j])})`,
     };
-    return element("td", { class: answer?.(i, j) && "next" }, element("button", all, may && shown));
+    return element("td", { class: answer?.(i, j) && "next" }, element("button", all, may && (shown[0] === "0" ? html`<span>0</span>${shown.slice(1)}` : shown)));
   };
   const label = "The mask: queries in rows, keys in columns, pressed where a query may attend";
-  const all = { class: "grid", role: "grid", "data-part": "grid", "aria-label": label, style: `--n: ${tokens.length}` };
+  const all = { class: tokens.length > 6 ? "grid many" : "grid", role: "grid", "data-part": "grid", "aria-label": label, style: `--n: ${tokens.length}` };
   return element(
     "table", all,
     html`<tr><td></td>${tokens.map((key, j) => html`<th scope="col" class="${role("key", j)}"><span>${key}</span></th>`)}
@@ -263,7 +263,7 @@ function grid({ tokens, mask, length, at }, names, weights, head, { kind, row, a
 function convention(name, meaning, user, { tokens, mask }, entry) {
   const hidden = (token) => html`<span class="visually-hidden">${token}</span>`;
   const cell = (may) => element("td", { class: entry(may) === "T" && "on" }, entry(may));
-  const label = `${meaning}: ${String(user).replace("<wbr>", "")}`;
+  const label = `${meaning}: ${String(user).replaceAll("<wbr>", "")}`;
   return html`<div><p>${meaning}<br><code>${user}</code></p>${element(
     "table", { "data-convention": name, "aria-label": label },
     html`<tr><td></td>${tokens.map((token) => html`<th scope="col">${hidden(token)}</th>`)}</tr>`,
@@ -324,10 +324,10 @@ Hatched cells are blocked. "Replace" puts another word in one place, with a quer
       ],
       rooms(names),
     ),
-    html`<div class="conventions">
-${convention("bool", "T = may attend", html`F.scaled_dot_product_<wbr>attention`, s, (may) => (may ? "T" : "F"))}
+    html`<div class="conventions" style="--n: ${s.tokens.length}">
+${convention("bool", "T = may attend", html`F.scaled_<wbr>dot_product_<wbr>attention`, s, (may) => (may ? "T" : "F"))}
 ${convention("additive", "added to the scores", "float mask: 0 or -inf", s, (may) => (may ? "0" : "-∞"))}
-${convention("blocked", "T = blocked", "nn.MultiheadAttention", s, (may) => (may ? "F" : "T"))}
+${convention("blocked", "T = blocked", html`nn.Multihead<wbr>Attention`, s, (may) => (may ? "F" : "T"))}
 </div>`,
   ];
 }

@@ -241,7 +241,7 @@ export function turning(s) {
     html`<div class="readout"><p class="both"><span class="query">Query at ${s.position + s.distance}</span>
 <span class="key">key at ${s.position}</span></p>
 <p>score <b class="big" data-part="match">${signed(now.score)}</b></p>
-<p class="said">The key stands ${many(s.distance, "word")} back.</p></div>`,
+<p class="said">The key stands ${many(s.distance, "word")} back. Dashed: as they are before they turn.</p></div>`,
     () => html`<div class="visually-hidden">${table(
       "The pairs, turned", ["pair", "query", "key", "adds to the score"],
       turned({ ...s, moving: null }).pairs.map(({ query, key, score }, i) => [i, row(query), row(key), signed(score)]),

@@ -28,7 +28,7 @@ const SHEET = {
 };
 
 /** d_k in a drawing, as it is printed. */
-const D_K = html`<tspan font-style="italic">d</tspan><tspan font-style="italic" font-size="0.75em" dy="0.25em">k</tspan>`;
+const D_K = html`<tspan font-style="italic">d</tspan><tspan font-style="italic" font-size="0.95em" dy="0.2em">k</tspan>`;
 
 const BLOCK = 16;
 const sums = new Map([[0, new Float64Array(N.queries * N.keys)]]);
@@ -111,7 +111,7 @@ const y = (name, value) => SHEET.floor - (SHEET.rise * value) / SHEET.highest[na
 const ranked = ({ weights }) => [...weights.keys()].sort((a, b) => weights[b] - weights[a]);
 
 /** The marks that follow the reader's choices. */
-function marks({ scores, weights, theory }) {
+function marks({ scores, weights, theory, spread }) {
   const { left, wide, bins, bars, tallest } = SHEET;
   const counts = new Array(bins).fill(0);
   for (const score of scores) {
@@ -128,6 +128,7 @@ function marks({ scores, weights, theory }) {
     `M${(left + (j + 0.15) * side).toFixed(2)} ${bars}v${(-tallest * w).toFixed(1)}h${(0.7 * side).toFixed(2)}V${bars}`;
   return {
     histogram: `M${edge(0)} ${SHEET.histogram}${steps.join("")}V${SHEET.histogram}Z`,
+    spread: `M${(left + wide / 2 - spread * unit).toFixed(1)} ${SHEET.histogram}h${(2 * spread * unit).toFixed(1)}`,
     bars: sorted.map(bar).join(""),
     top: { said: sorted[0].toFixed(2), y: bars - tallest * sorted[0] - 6 },
   };
@@ -135,7 +136,7 @@ function marks({ scores, weights, theory }) {
 
 function drawing(s, now) {
   const { left, wide, histogram, reach, bars, tallest, plots, plot, floor, rise } = SHEET;
-  const { histogram: outline, bars: row, top } = marks(now);
+  const { histogram: outline, spread, bars: row, top } = marks(now);
   const middle = { "text-anchor": "middle" };
   const end = { "text-anchor": "end" };
   return sheet(
@@ -145,6 +146,7 @@ function drawing(s, now) {
     text(`${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}: how far they spread`, 0, 14, "ink"),
     element("path", { d: outline, fill: "var(--muted)", stroke: "var(--muted)" }),
     line(`M${left} ${histogram}H${left + wide}`),
+    line(spread, { stroke: "var(--weight)", "stroke-width": 4 }),
     [-100, -50, 0, 50, 100].map((at) =>
       text(String(at).replace("-", "−"), left + wide / 2 + (at * wide) / 2 / reach, 127, "muted", middle),
     ),
@@ -154,8 +156,8 @@ function drawing(s, now) {
     line(`M${left} ${bars - tallest}V${bars}H${left + wide}`),
     element("path", { d: row, fill: "var(--weight)" }),
     text(top.said, left + 8, top.y, "weight", { "data-part": "top" }),
-    axes("largest", ["Largest weight against ", D_K], [".5", "1"]),
-    axes("slope", ["Slope against ", D_K], [".25", ".5"]),
+    axes("largest", ["Largest weight by ", D_K], [".5", "1"]),
+    axes("slope", ["Slope by ", D_K], [".25", ".5"]),
     curve(s, "sqrt", 34, ["÷ √", D_K]),
     curve(s, "none", 120, "not scaled"),
     curve(s, "d_k", 226, ["÷ ", D_K]),
@@ -211,7 +213,7 @@ ${select("divisor", DIVISORS, s.divisor)}</label>
 </div>`,
     html`<div class="readout">
 <p><span class="big" data-part="spread">${now.spread.toPrecision(3)}</span>
-<span data-part="theory">spread of the scores; in theory ${formula}${Number(now.theory.toPrecision(4))}</span></p>
+<span data-part="theory">spread of the scores, the bar below them; in theory ${formula}${Number(now.theory.toPrecision(4))}</span></p>
 <p><span class="big" data-part="largest">${now.largest.toFixed(2)}</span>
 <span>largest weight of the row, on <b class="key">key ${now.weights.indexOf(now.largest) + 1}</b>
 <button type="button" name="why">Why?</button></span></p>

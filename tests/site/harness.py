@@ -198,6 +198,15 @@ def assert_nothing_moves(browser, address, width, states):
     page.close()
 
 
+def ends_of_sliders(page):
+    """Move each slider that can be moved to both ends, and one step from the second one."""
+    for slider in page.locator("input[type=range]:enabled").all():
+        for key in ("Home", "End", "ArrowLeft"):
+            slider.press(key)
+            page.evaluate(FRAMES)
+            yield slider
+
+
 def assert_words_fit(page):
     """Each line of text in each drawing lies within the drawing and apart from the others."""
     for sheet in page.locator("svg:visible").all():

@@ -44,7 +44,7 @@ def test_a_tap_picks_a_row(browser, addresses):
     with phone(browser, addresses["http"]) as page:
         page.locator("svg").scroll_into_view_if_needed()
         box = page.locator("svg").bounding_box()
-        x, y = box["width"] / 2, box["height"] * (64 + 280 * 5.5 / 6) / 480
+        x, y = box["width"] / 2, box["height"] * (64 + 280 * 5.5 / 6) / 484
         page.touchscreen.tap(box["x"] + x, box["y"] + y)
         assert shows(page, row=5)
 
@@ -77,7 +77,7 @@ def test_an_absurd_sentence_gets_a_plain_message_and_keeps_the_state(live, text,
     assert field.input_value() == "The cat sat on the mat"
 
 
-@pytest.mark.parametrize("text", ["word", "w " * 64, "x" * 5000, HOSTILE])
+@pytest.mark.parametrize("text", ["w " * 64, "x" * 5000 + HOSTILE])
 def test_any_other_sentence_is_drawn(live, text):
     live.get_by_label("Sentence").fill(text)
     live.get_by_label("Mask").select_option("window")

@@ -213,8 +213,9 @@ def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_viewer, width):
             page.evaluate(FRAMES)
             places.append(page.evaluate(place))
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        for _ in themes(page):
-            assert axe(page) == []
+        if text == 1:
+            for _ in themes(page):
+                assert axe(page) == []
     assert max(places) - min(places) <= 1
     assert page.evaluate("shifts.reduce((sum, value) => sum + value, 0)") <= 0.02
     assert page.locator(".widget-slot img").count() == 0 and page.title() == "A page"

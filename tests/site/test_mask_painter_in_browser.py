@@ -124,19 +124,6 @@ def test_each_position_guesses_without_a_mask_and_with_one(open_painter):
     assert open_chips() == ["The", "cat", "sat", "down"]
 
 
-def test_verdicts_and_outputs_follow_the_word_as_well_as_the_mask(open_painter):
-    page = open_painter(mask=attnlib.causal_mask(5), replaced=1)
-    cell(page, 0, 4).click()
-    agrees(page)
-    assert verdict(page, 1).startswith(
-        "Leaks the future, though not from cat: another word for <pad>"
-    )
-    page.locator("[name=replaced]").select_option("4")
-    agrees(page)
-    assert verdict(page, 1).startswith("Leaks the future: another word for <pad>")
-    assert page.locator("td.fate").first.inner_text() == "leaks"
-
-
 def test_a_drag_paints_every_cell_on_its_way_once(open_painter):
     page = open_painter()
     start, end = (cell(page, *at).bounding_box() for at in ((1, 0), (1, 4)))
@@ -169,6 +156,7 @@ def test_the_picked_weight_opens_under_the_microscope_and_the_mask_stays(open_pa
     # By keyboard: from the picked cell to its button, and back to it.
     tab_to(page, "[role=grid] button")
     press(page, "Control+Home", "ArrowDown", "Tab")
+    page.evaluate(FRAMES)
     assert page.locator(".picked").inner_text().startswith("cat to The: 0.")
     press(page, "Enter")
     weight = page.locator("[role=grid] tr").nth(2).locator("button").first.inner_text()

@@ -43,11 +43,6 @@ def test_keyboard_alone_moves_everything(live):
     assert shows(live)
 
 
-def test_a_size_between_the_stops_is_drawn(live):
-    live.evaluate("document.querySelector('.widget-slot').model.set('d_k', 100)")
-    assert shows(live, d_k=100)
-
-
 def test_a_tap_on_the_slider_moves_it(browser, addresses):
     with phone(browser, addresses["http"]) as page:
         box = page.get_by_role("slider").bounding_box()
