@@ -6,8 +6,8 @@ Softmax ran over all entries at once. Each row must sum to 1 by itself.
 
 A checker is a list: the right answer, the mistakes that people make, and inputs on which no two
 of them agree. `judge` makes a verdict of it and of the learner's function. To add a checker, copy
-a short one such as `scaled_scores` into the module of its chapter, name it here, then plant the
-mistakes in `tests/solutions.py`; `tests/test_check.py` proves that the inputs tell them apart.
+a short one such as `scaled_scores` into the module of its chapter, name it here, then put solutions
+into `tests/solutions.txt`; `tests/test_check.py` proves that the inputs tell them apart.
 """
 
 from attnlib.check.backwards import softmax_backward

@@ -61,6 +61,14 @@ def softmax_backward(function):
             less(lambda A, dA: dA.mean(axis=-1, keepdims=True)),
         ),
         (
+            "You subtracted the mean of A * dA. Its sum is the average: A weighs each already.",
+            less(lambda A, dA: (A * dA).mean(axis=-1, keepdims=True)),
+        ),
+        (
+            "The sum is taken from A * dA. Brackets first: A * (dA - sum).",
+            lambda A, dA: A * dA - share(A, dA),
+        ),
+        (
             "The sum runs down the columns. Each row has its own softmax: axis=-1.",
             less(lambda A, dA: (A * dA).sum(axis=0)),
         ),

@@ -42,7 +42,8 @@ def weighted_average(function):
             lambda x: weights(x) * x,
         ),
         (
-            "Your weights sum to 1 down the columns, not along the rows: wrong axis or transposed.",
+            "Your weights sum to 1 down the columns, not along the rows: a wrong axis, a "
+            "transposed matrix, or a sum of rows without keepdims=True.",
             lambda x: weights(x).T @ x,
         ),
         (
@@ -176,6 +177,8 @@ def attention_for_one_query(function):
     mistakes = [
         (words.UNSCALED, divided(lambda d_k, n, d_v: 1)),
         (words.BY_D_K, divided(lambda d_k, n, d_v: d_k)),
+        (words.HALVED, divided(lambda d_k, n, d_v: d_k * 2)),
+        (words.HALVED, divided(lambda d_k, n, d_v: d_k / 2)),
         (words.MULTIPLIED, divided(lambda d_k, n, d_v: 1 / math.sqrt(d_k))),
         (words.BY_N_K, divided(lambda d_k, n, d_v: math.sqrt(n))),
         (words.BY_D_V, divided(lambda d_k, n, d_v: math.sqrt(d_v))),
@@ -207,13 +210,11 @@ def attention_for_one_query(function):
             "The weights stand on the wrong side: weights @ values, one weight for each value.",
             lambda q, K, V: V @ exact.softmax(scaled(q, K)),
         ),
-        (words.OVERFLOW, lambda q, K, V: unshifted_softmax(scaled(q, K)) @ V),
     ]
     query, keys, values = draw(7), draw(5, 7, seed=1), draw(5, 3, seed=2)
     cases = {
         "ordinary numbers": (query, keys, values),
         "other sizes": (draw(3, seed=4), draw(2, 3, seed=5), draw(2, 5, seed=6)),
-        "scores in the thousands": (query * 1e4, keys, values),
         "float32": tuple(array.astype(np.float32) for array in (query, keys, values)),
     }
     returns = {"output": "one number for each dimension of the values"}
@@ -258,6 +259,8 @@ def attention(function):
     mistakes = [
         (words.UNSCALED, divided(lambda d_k, n_q, n_k, d_v: 1)),
         (words.BY_D_K, divided(lambda d_k, n_q, n_k, d_v: d_k)),
+        (words.HALVED, divided(lambda d_k, n_q, n_k, d_v: d_k * 2)),
+        (words.HALVED, divided(lambda d_k, n_q, n_k, d_v: d_k / 2)),
         (words.MULTIPLIED, divided(lambda d_k, n_q, n_k, d_v: 1 / math.sqrt(d_k))),
         (words.BY_N_Q, divided(lambda d_k, n_q, n_k, d_v: math.sqrt(n_q))),
         (words.BY_N_K, divided(lambda d_k, n_q, n_k, d_v: math.sqrt(n_k))),
@@ -269,11 +272,17 @@ def attention(function):
                 for part in (exact.softmax(Q @ K.T) @ V, exact.softmax(Q @ K.T))
             ),
         ),
+        (
+            words.TOO_LATE,
+            lambda Q, K, V: (
+                exact.softmax(Q @ K.T) @ V / math.sqrt(Q.shape[-1]),
+                exact.softmax(Q @ K.T),
+            ),
+        ),
         (words.COLUMNS, weighted(lambda scores: exact.softmax(scores, axis=0))),
         (words.EVERYTHING, weighted(lambda scores: np.exp(scores) / np.exp(scores).sum())),
         (words.EVERYTHING, weighted(lambda s: exact.softmax(s.ravel()).reshape(s.shape))),
         (words.NOT_DIVIDED, weighted(np.exp)),
-        (words.OVERFLOW, weighted(unshifted_softmax)),
         (words.AXIS_LOST, weighted(lambda scores: scores - scores.max(axis=-1))),
         ("Softmax is missing: the scaled scores were used as weights.", weighted(np.copy)),
         (
@@ -313,7 +322,7 @@ def attention(function):
         "three queries and five keys": (Q, K, V),
         # A swap of Q and K fails above. Here it runs, so that it can be told from other failures.
         "as many queries as keys": (draw(5, 7, seed=3), K, V),
-        "scores in the thousands": (Q * 1e4, K, V),
+        "other sizes": (draw(7, 3, seed=4), draw(2, 3, seed=5), draw(2, 5, seed=6)),
         "float32": tuple(array.astype(np.float32) for array in (Q, K, V)),
     }
     returns = {"Z": "one blended value for each query", "A": "one weight for each query and key"}
@@ -342,6 +351,8 @@ def scaled_scores(function):
     mistakes = [
         (words.UNSCALED, lambda Q, K: Q @ K.T),
         (words.BY_D_K, lambda Q, K: Q @ K.T / Q.shape[-1]),
+        (words.HALVED, lambda Q, K: Q @ K.T / (Q.shape[-1] * 2)),
+        (words.HALVED, lambda Q, K: Q @ K.T / (Q.shape[-1] / 2)),
         (words.MULTIPLIED, lambda Q, K: Q @ K.T * math.sqrt(Q.shape[-1])),
         (words.BY_N_Q, lambda Q, K: Q @ K.T / math.sqrt(len(Q))),
         (words.BY_N_K, lambda Q, K: Q @ K.T / math.sqrt(len(K))),

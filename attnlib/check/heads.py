@@ -54,6 +54,19 @@ def split_heads(function):
             lambda x, n_heads: x.reshape(len(x), -1, n_heads).transpose(2, 0, 1),
         ),
         (
+            "The heads come in reverse: head 0 owns the first d columns.",
+            lambda x, n_heads: right(x, n_heads)[::-1],
+        ),
+        (
+            ".squeeze() also drops an axis of one token or one head: the result has three axes "
+            "for each input.",
+            lambda x, n_heads: right(x, n_heads).squeeze(),
+        ),
+        (
+            "Every head has the columns of head 0. Head h owns those from h * d on.",
+            lambda x, n_heads: right(x, n_heads)[[0] * n_heads],
+        ),
+        (
             "n_heads and d are exchanged: n_heads says how many heads there are, not how wide one "
             "is.",
             lambda x, n_heads: x.reshape(len(x), -1, n_heads).swapaxes(0, 1),
@@ -84,6 +97,8 @@ def split_heads(function):
         "numbers that name their place (213: row 2, column 13)": (numbered(5, 21), 3),
         "as many tokens as heads": (numbered(3, 15), 3),
         "two heads": (numbered(7, 22), 2),
+        "a single token": (draw(1, 6), 2),
+        "a single head": (draw(3, 5), 1),
         "float32": (numbered(5, 21).astype(np.float32), 3),
     }
     return judge(function, right, mistakes, cases, {"heads": "(n_heads, n, d)"})
@@ -127,6 +142,18 @@ def merge_heads(function):
             lambda heads: flat(heads.transpose(1, 2, 0), heads.shape[1]),
         ),
         (
+            "The heads come in reverse: the numbers of head 0 stand first.",
+            lambda heads: right(heads[::-1]),
+        ),
+        (
+            "You sorted the numbers of each row. A head's numbers stay in their order.",
+            lambda heads: np.sort(right(heads), axis=1),
+        ),
+        (
+            ".squeeze() also drops the axis of a single token: the result is a matrix.",
+            lambda heads: right(heads).squeeze(),
+        ),
+        (
             "You added the heads up. They stand side by side, so that W_O can weigh each of them.",
             lambda heads: heads.sum(axis=0),
         ),
@@ -160,6 +187,8 @@ def merge_heads(function):
         "numbers that name their place (213: row 2, column 13)": (heads_of(5, 7, n_heads=3),),
         "as many tokens as heads": (heads_of(3, 5, n_heads=3),),
         "two heads": (heads_of(7, 11, n_heads=2),),
+        "a single token": (draw(5, 1, 3),),
+        "heads of a single number": (draw(3, 2, 1),),
         "float32": (heads_of(5, 7, n_heads=3).astype(np.float32),),
     }
     returns = {"merged heads": "a row per token, with the numbers of all heads"}
@@ -233,6 +262,11 @@ def sinusoidal_positions(function):
             waves(lambda column, d_model: column / d_model),
         ),
         (
+            "Your exponent is 4i / d_model: np.arange(0, d_model, 2) holds 2i already, or d_model "
+            "is halved. It is 2i / d_model.",
+            waves(lambda column, d_model: 2 * pair(column, d_model)),
+        ),
+        (
             "You divided i by d_model / 2 - 1, as some libraries do. Eqs. (2) and (3) of chapter 7 "
             "have 2i / d_model.",
             waves(lambda column, d_model: column // 2 / np.float64(d_model / 2 - 1)),
@@ -301,8 +335,8 @@ def relative_bias(function):
     distance = "You looked up the distance |j - i|. A key before and a key after have two entries."
     mistakes = [
         (
-            "Your offsets are i - j: the table is read backwards. A key after the query has "
-            "j - i above 0.",
+            "The table is read backwards: your offsets are i - j, or the table is reversed. A key "
+            "after the query has j - i above 0.",
             indexed(lambda offset, m: clipped(-offset, m)),
         ),
         (
@@ -326,6 +360,11 @@ def relative_bias(function):
         (
             "You clipped to the length of the table without + m: offset 0 stands in its middle.",
             indexed(lambda offset, m: np.clip(offset, 0, 2 * m)),
+        ),
+        (
+            "You read the entry before the right one: offset -m stands at index 0, so add m, and "
+            "clip from -m to m.",
+            indexed(lambda offset, m: clipped(offset, m) - 1),
         ),
         (
             "m is not the length of the table, which is 2 m + 1: m = len(table) // 2.",

@@ -8,7 +8,6 @@ import numpy as np
 from attnlib import attention as exact
 from attnlib import layers
 from attnlib.check import words
-from attnlib.check.basics import unshifted_softmax
 from attnlib.check.verdict import draw, judge
 
 # Chapter 8
@@ -20,8 +19,7 @@ def layer_norm(function):
     Parameters
     ----------
     function : callable
-        Takes x (n, d), gamma (d,) and beta (d,), returns (n, d) in their dtype: float32 stays
-        float32.
+        Takes x (..., d), gamma (d,) and beta (d,), returns an array of the shape of x.
 
     Returns
     -------
@@ -47,9 +45,27 @@ def layer_norm(function):
         """Return layer norm with another centre or spread, made of x."""
         return lambda x, gamma, beta: gamma * normed(x, **how) + beta
 
+    def along(axis):
+        """Return layer norm along another axis, or other axes."""
+
+        def function(x, gamma, beta):
+            centred = x - x.mean(axis=axis, keepdims=True)
+            return gamma * centred / np.sqrt(x.var(axis=axis, keepdims=True) + 1e-5) + beta
+
+        return function
+
+    def by_matrix(x, gamma, beta):
+        return np.stack([along(None)(each, gamma, beta) for each in x])
+
+    only_matrices = (
+        "For a matrix it is right, but there may be any number of axes before the last: axis=-1, "
+        "not axis=1, and no loop over the first axis."
+    )
     lost = "The mean or the variance of each row lost its axis: keep it with keepdims=True."
     not_1e5 = "Your epsilon is not 1e-5."
     mistakes = [
+        (only_matrices, along(1)),
+        (only_matrices, by_matrix),
         (
             "You took mean and variance down the columns, over the tokens. Each token is normed by "
             "itself: axis=-1.",
@@ -71,7 +87,18 @@ def layer_norm(function):
             "Epsilon is missing: a row of equal numbers gives 0 / 0.",
             scaled(spread=lambda x: root(x, eps=0)),
         ),
-        *[(not_1e5, scaled(spread=lambda x, eps=eps: root(x, eps))) for eps in (1e-3, 1e-6, 1e-12)],
+        *[
+            (not_1e5, scaled(spread=lambda x, eps=eps: root(x, eps)))
+            for eps in (1e-3, 1e-4, 1e-6, 1e-12)
+        ],
+        (
+            "The root divides the mean alone. Brackets first: (x - mean) / root.",
+            lambda x, gamma, beta: gamma * (x - mean(x) / root(x)) + beta,
+        ),
+        (
+            "Your variance is the mean of x**2. It is that of (x - mean)**2.",
+            scaled(spread=lambda x: np.sqrt(mean(x**2) + 1e-5)),
+        ),
         (
             "You did not subtract the mean: divide x - mean, not x.",
             scaled(centre=lambda x: 0),
@@ -114,10 +141,13 @@ def layer_norm(function):
         "rows of small spread": (2 + x / 1e3, gamma, beta),
         "more rows than columns": (draw(7, 3, seed=5), *short),
         "rows of equal numbers": (np.full((2, 3), 2.0), *short),
+        "three axes": (draw(2, 5, 3, seed=6), *short),
+        "four axes": (draw(2, 3, 1, 5, seed=7), draw(5, seed=8), draw(5, seed=9)),
+        "a single token, one axis": (draw(3, seed=10), *short),
         "float32": tuple(array.astype(np.float32) for array in (x, gamma, beta)),
     }
-    returns = {"normed rows": "as x"}
-    return judge(function, right, mistakes, cases, returns, keeps_dtype=True)
+    returns = {"tokens": "as x"}
+    return judge(function, right, mistakes, cases, returns)
 
 
 # Chapter 10
@@ -155,12 +185,15 @@ def cross_attention(function):
 
         def function(X, M, W_Q, W_K, W_V):
             sizes = {"d_k": W_K.shape[1], "d_v": W_V.shape[1], "d_model": X.shape[1]}
-            scores = X @ W_Q @ (M @ W_K).T / divisor(n_q=len(X), n_k=len(M), **sizes)
+            sizes |= {"n_q": len(X), "n_k": len(M), "d_memory": M.shape[1]}
+            scores = X @ W_Q @ (M @ W_K).T / divisor(**sizes)
             return exact.softmax(scores) @ (M @ W_V)
 
         return function
 
-    unprojected = "The scores compare what is projected: Q = X W_Q with K = M W_K."
+    unprojected = (
+        "The scores compare what is projected, Q = X W_Q with K = M W_K, and no W is transposed."
+    )
     mistakes = [
         (
             "Your keys come from X. Keys and values both come from the memory: K = M W_K.",
@@ -199,6 +232,8 @@ def cross_attention(function):
         (words.UPRIGHT, lambda X, M, W_Q, W_K, W_V: (X @ W_Q) @ (M @ W_K)),
         (words.UNSCALED, divided(lambda **sizes: 1)),
         (words.BY_D_K, divided(lambda d_k, **sizes: d_k)),
+        (words.HALVED, divided(lambda d_k, **sizes: d_k * 2)),
+        (words.HALVED, divided(lambda d_k, **sizes: d_k / 2)),
         (words.MULTIPLIED, divided(lambda d_k, **sizes: 1 / math.sqrt(d_k))),
         (words.BY_D_V, divided(lambda d_v, **sizes: math.sqrt(d_v))),
         (words.BY_N_Q, divided(lambda n_q, **sizes: math.sqrt(n_q))),
@@ -207,10 +242,20 @@ def cross_attention(function):
             "You divided by the square root of d_model, the width of X. Use d_k, that of the keys.",
             divided(lambda d_model, **sizes: math.sqrt(d_model)),
         ),
+        (
+            "You divided by the square root of d_memory, the width of M. Use d_k, that of the "
+            "keys.",
+            divided(lambda d_memory, **sizes: math.sqrt(d_memory)),
+        ),
+        (
+            words.TOO_LATE,
+            lambda X, M, W_Q, W_K, W_V: (
+                exact.softmax(X @ W_Q @ (M @ W_K).T) @ (M @ W_V) / math.sqrt(W_K.shape[1])
+            ),
+        ),
         (words.COLUMNS, weighted(lambda scores: exact.softmax(scores, axis=0))),
         (words.EVERYTHING, weighted(lambda scores: np.exp(scores) / np.exp(scores).sum())),
         (words.NOT_DIVIDED, weighted(np.exp)),
-        (words.OVERFLOW, weighted(unshifted_softmax)),
         ("Softmax is missing: the scaled scores were used as weights.", weighted(np.copy)),
         (
             "These are the weights. Blend the values with them: Z = A V.",
@@ -228,7 +273,6 @@ def cross_attention(function):
         "three queries and a memory of five": plain,
         # A swap fails above. Here each one runs, so that it can be told from the others.
         "sizes that are equal": drawn(n_q=5, n_k=5, d_model=7, d_memory=7, d_k=3, d_v=3),
-        "scores in the thousands": (1e4 * plain[0], *plain[1:]),
         "float32": tuple(array.astype(np.float32) for array in plain),
     }
     return judge(function, right, mistakes, cases, {"Z": "one blended value for each query"})
@@ -284,6 +328,11 @@ def cached_attention(function):
     def unprojected(X, keys, values, W_Q, W_K, W_V):
         return right(X, keys, values, W_Q, np.eye(len(W_K)), np.eye(len(W_V)))
 
+    def masked_late(X, keys, values, W_Q, W_K, W_V):
+        K, V = kept(keys, X @ W_K), kept(values, X @ W_V)
+        weights = exact.softmax(X @ W_Q @ K.T / math.sqrt(K.shape[1]))
+        return weights * last_rows(len(X), len(K)) @ V, K, V
+
     def keys_blended(X, keys, values, W_Q, W_K, W_V):
         K, V = kept(keys, X @ W_K), kept(values, X @ W_V)
         return right(X, keys, keys, W_Q, W_K, W_K)[0], K, V
@@ -328,7 +377,8 @@ def cached_attention(function):
         ),
         ("W_K and W_V are exchanged: keys are X W_K, values are X W_V.", swapped),
         (
-            "You keep the tokens as they are. Keep what is projected: X W_K and X W_V.",
+            "What is kept is projected once: join keys with X W_K and values with X W_V, not with "
+            "X, and do not project again what is kept.",
             unprojected,
         ),
         (words.KEYS_BLENDED, keys_blended),
@@ -337,7 +387,18 @@ def cached_attention(function):
         (words.MULTIPLIED, stepped(divisor=lambda d_k: 1 / math.sqrt(d_k))),
         (words.COLUMNS, stepped(softmax=lambda scores: exact.softmax(scores, axis=0))),
         (words.NOT_DIVIDED, stepped(softmax=np.exp)),
-        (words.OVERFLOW, stepped(softmax=unshifted_softmax)),
+        (
+            "You mask after softmax, so the rows no longer sum to 1: mask first, softmax second.",
+            masked_late,
+        ),
+        (
+            "Your mask is inverted: True means may attend, and you blocked those.",
+            stepped(sees=lambda n_new, n_all: ~last_rows(n_new, n_all)),
+        ),
+        (
+            "You asked with the new keys. The queries are X W_Q.",
+            lambda X, keys, values, W_Q, W_K, W_V: right(X, keys, values, W_K, W_K, W_V),
+        ),
     ]
 
     def drawn(n_new, n_kept, d_model, d_k, d_v):
@@ -354,7 +415,6 @@ def cached_attention(function):
         "five new tokens and nothing kept": drawn(n_new=5, n_kept=0, d_model=7, d_k=3, d_v=2),
         # A swap fails above. Here each one runs, so that it can be told from the others.
         "sizes that are equal": drawn(n_new=3, n_kept=3, d_model=3, d_k=3, d_v=3),
-        "scores in the thousands": (1e4 * plain[0], *plain[1:]),
         "float32": tuple(array.astype(np.float32) for array in plain),
     }
     returns = {
@@ -416,6 +476,10 @@ def online_softmax(function):
         starts = range(0, len(s), block)
         return [right(s[i : i + block], V[i : i + block], block) for i in starts]
 
+    def overlapping(s, V, block):
+        often = np.minimum(np.arange(len(s)) + 1, block)
+        return right(s + np.log(often), V, block)
+
     def whole_blocks(s, V, block):
         seen = len(s) // block * block
         return right(s[:seen], V[:seen], block)
@@ -426,7 +490,7 @@ def online_softmax(function):
     mistakes = [
         (
             "When the maximum rises, what you summed before still stands under the old one: "
-            "multiply sum and output by e^(old - new).",
+            "multiply sum and output by e^(old - new), with the old one as it was before.",
             streamed(total_by=keep, output_by=keep),
         ),
         (
@@ -486,8 +550,21 @@ def online_softmax(function):
             whole_blocks,
         ),
         (
-            "Only the last block is left: add to the sum and the output, do not replace them.",
+            "Only the last block is left. Either sum and output are replaced, not added to, or the "
+            "old maximum stays -inf: at the end of each round it becomes the new one.",
             streamed(total_by=forget, output_by=forget),
+        ),
+        (
+            "Only the first block counts: a return inside of the loop, or no loop.",
+            lambda s, V, block: right(s[:block], V[:block], block),
+        ),
+        (
+            "Your blocks overlap: the next one begins `block` keys later.",
+            lambda s, V, block: overlapping(s, V, block),
+        ),
+        (
+            "Every block takes the first values. Cut V as you cut the scores.",
+            lambda s, V, block: exact.softmax(s) @ V[np.arange(len(s)) % block],
         ),
         (
             "You divide by the powers of the last block alone. Add them up over all blocks.",

@@ -1,5 +1,8 @@
 """Checkers of chapter 5: masks, a softmax that minds them, and a test for leaks."""
 
+import functools
+import itertools
+
 import numpy as np
 
 from attnlib import attention as exact
@@ -79,7 +82,8 @@ def padding_mask(function):
     Parameters
     ----------
     function : callable
-        Takes lengths (batch,) and n_k, returns bool (batch, 1, n_k), True = may attend.
+        Takes an array of lengths (sentences,) and n_k, returns bool (sentences, 1, n_k), True = may
+        attend.
 
     Returns
     -------
@@ -89,7 +93,9 @@ def padding_mask(function):
     def right(lengths, n_k):
         return masks.padding_mask(lengths, n_k)
 
-    misplaced = "The axis of length 1 stands in for the queries, in the middle: (batch, 1, n_k)."
+    misplaced = (
+        "The axis of length 1 stands in for the queries, in the middle: (sentences, 1, n_k)."
+    )
     mistakes = [
         (
             "Your mask is inverted: here True means a real token, which may be seen, and False "
@@ -105,14 +111,14 @@ def padding_mask(function):
             lambda lengths, n_k: np.arange(n_k) < lengths[:, None, None] - 1,
         ),
         (
-            "The middle axis is missing: without it (batch, n_k) is taken for (n_q, n_k). Return "
-            "(batch, 1, n_k).",
+            "The middle axis is missing: without it (sentences, n_k) is taken for (n_q, n_k). "
+            "Return (sentences, 1, n_k).",
             lambda lengths, n_k: right(lengths, n_k)[:, 0],
         ),
         (misplaced, lambda lengths, n_k: right(lengths, n_k).swapaxes(1, 2)),
         (misplaced, lambda lengths, n_k: right(lengths, n_k).swapaxes(0, 1)),
         (
-            "lengths (batch,) does not fit the positions (n_k,): give it axes, "
+            "lengths (sentences,) does not fit the positions (n_k,): give it axes, "
             "lengths[:, None, None].",
             lambda lengths, n_k: np.arange(n_k) < lengths,
         ),
@@ -127,11 +133,11 @@ def padding_mask(function):
         *additive_mistakes(right),
     ]
     cases = {
-        "lengths 2, 5 and 4": (np.array([2, 5, 4]), 5),
-        "an empty sentence": (np.array([3, 0, 7, 1, 5]), 7),
+        "lengths 2, 5 and 4": (np.array([2, 5, 4]), 7),
+        "an empty sentence": (np.array([3, 0, 5, 1, 4]), 5),
         "a single sentence": (np.array([2]), 3),
     }
-    return judge(function, right, mistakes, cases, {"mask": "(batch, 1, n_k)"})
+    return judge(function, right, mistakes, cases, {"mask": "(sentences, 1, n_k)"})
 
 
 def masked_softmax(function):
@@ -154,16 +160,50 @@ def masked_softmax(function):
     def filled(scores, mask, low=-np.inf):
         return np.where(mask, scores, low)
 
+    def top(scores):
+        return scores.max(axis=-1, keepdims=True)
+
     def after(scores, mask):
         return exact.softmax(scores) * mask
 
     def total(weights):
         return weights.sum(axis=-1, keepdims=True)
 
+    def any_left(mask):
+        return mask.any(axis=-1, keepdims=True)
+
+    def divided(powers):
+        return powers / np.where(total(powers) == 0, 1, total(powers))
+
+    def unshifted(scores, mask):
+        return divided(np.exp(filled(scores, mask)))
+
+    def shifted(scores, mask):
+        """Return the powers of a row, shifted by the largest allowed score, not yet divided."""
+        allowed = filled(scores, mask)
+        return np.exp(allowed - np.where(any_left(mask), top(allowed), 0))
+
+    def shifted_by(top_of):
+        """Return a masked softmax with another shift, made of the masked scores."""
+
+        def function(scores, mask):
+            allowed = filled(scores, mask)
+            return unshifted(allowed - top_of(allowed), mask)
+
+        return function
+
     empty_row = "A row with nothing to attend to must be zeros. "
     late = (
-        "You mask after softmax and divide again. Beside a much larger blocked score that leaves "
-        "0 / 0: mask first, softmax second."
+        "Beside a much larger blocked score nothing is left of a row. Either you mask after "
+        "softmax and divide again, or you shift by the largest score before you mask: mask first."
+    )
+    too_high = (
+        "A blocked score must be -inf. A large negative number in its place is not low enough: a "
+        "real score can be as low."
+    )
+    far = (
+        "Without a shift, powers of large scores overflow, and those of scores far below 0 vanish: "
+        "subtract each row's largest allowed score before you raise e to it."
     )
     mistakes = [
         (
@@ -179,9 +219,14 @@ def masked_softmax(function):
             after,
         ),
         (
-            "You multiplied the scores by the mask. A score of 0 takes weight, since e^0 = 1: "
-            "a blocked score must be -inf.",
+            "Your blocked scores are 0, set or multiplied. A score of 0 takes weight, since "
+            "e^0 = 1: a blocked score must be -inf.",
             lambda scores, mask: exact.softmax(scores * mask),
+        ),
+        (
+            "You take a score of 0 for a blocked one. An allowed score can be 0: ask the mask, "
+            "not the score.",
+            lambda scores, mask: right(scores, mask & (scores != 0)),
         ),
         (
             "You added True and False to the scores, as 1 and 0. A blocked score must be -inf.",
@@ -193,33 +238,57 @@ def masked_softmax(function):
             lambda scores, mask: right(scores.ravel(), mask.ravel()).reshape(scores.shape),
         ),
         (words.NOT_DIVIDED, lambda scores, mask: np.exp(scores) * mask),
+        (words.NOT_DIVIDED, shifted),
+        (
+            "You divided by the number of allowed keys. Divide by the sum of the row's powers.",
+            lambda scores, mask: shifted(scores, mask) / np.maximum(total(mask), 1),
+        ),
+        (
+            "You divided the scores by the square root of n_k. Softmax alone does not scale.",
+            lambda scores, mask: right(scores / np.float32(np.sqrt(scores.shape[1])), mask),
+        ),
         (words.AXIS_LOST, lambda scores, mask: scores - scores.max(axis=-1)),
         (
-            empty_row + "-1e9 in place of -inf makes it uniform.",
-            lambda scores, mask: exact.softmax(filled(scores, mask, -1e9)),
+            empty_row + "Yours is uniform, which is what a large negative number in place of -inf "
+            "makes of it.",
+            lambda scores, mask: np.where(any_left(mask), right(scores, mask), 1 / mask.shape[1]),
         ),
         (
             empty_row + "-1e9 added to all of its scores changes nothing for softmax.",
             lambda scores, mask: exact.softmax(scores - 1e9 * ~mask),
         ),
         (
-            empty_row + "In yours -inf - (-inf) is NaN.",
-            lambda scores, mask: np.where(total(mask) > 0, right(scores, mask), np.nan),
+            empty_row + "In yours NaN stands: -inf - (-inf), or 0 / 0.",
+            lambda scores, mask: np.where(any_left(mask), right(scores, mask), np.nan),
         ),
-        (
-            "-10,000 is not low enough: a real score can be as low. A blocked score must be -inf.",
-            lambda scores, mask: exact.softmax(filled(scores, mask, -1e4)),
-        ),
+        *[
+            (too_high, lambda scores, mask, low=low: exact.softmax(filled(scores, mask, low)))
+            for low in (-1e2, -1e3, -1e4, -1e5)
+        ],
+        *[
+            (
+                too_high,
+                lambda scores, mask, low=low: (
+                    exact.softmax(filled(scores, mask, low)) * any_left(mask)
+                ),
+            )
+            for low in (-1e2, -1e3, -1e4, -1e5)
+        ],
         (late, lambda scores, mask: after(scores, mask) / total(after(scores, mask))),
         (
             late,
             lambda scores, mask: np.nan_to_num(after(scores, mask) / total(after(scores, mask))),
         ),
-        (words.OVERFLOW, lambda scores, mask: unshifted_softmax(filled(scores, mask))),
         (
-            words.OVERFLOW,
-            lambda scores, mask: np.nan_to_num(unshifted_softmax(filled(scores, mask))),
+            "You subtracted the largest score of all rows, and the powers of a row far below it "
+            "vanish: subtract each row's own.",
+            shifted_by(lambda allowed: allowed.max()),
         ),
+        (late, lambda scores, mask: unshifted(scores - top(scores), mask)),
+        (far, lambda scores, mask: unshifted_softmax(filled(scores, mask))),
+        (far, lambda scores, mask: np.nan_to_num(unshifted_softmax(filled(scores, mask)))),
+        (far, unshifted),
+        (far, lambda scores, mask: divided(np.exp(scores) * mask)),
     ]
     scores = draw(5, 7)
     mask = draw(5, 7, seed=1) > -0.5
@@ -227,8 +296,10 @@ def masked_softmax(function):
     cases = {
         "ordinary scores": (scores, mask),
         "a row with nothing to attend to": (scores, empty),
-        "scores near -10,000": (scores - 1e4, mask),
-        "scores near 10,000": (scores + 1e4, empty),
+        "allowed scores of 0": (np.where(draw(3, 5, seed=3) > 0, 0.0, draw(3, 5)), mask[:3, :5]),
+        "scores near -1,000,000": (scores - 1e6, mask),
+        "scores near 1,000,000": (scores + 1e6, empty),
+        "rows that are far apart": (scores + 1e4 * np.arange(5)[:, None], mask),
         "a blocked score of 10,000": (np.where(mask, scores, 1e4), mask),
         "a mask that blocks nothing": (draw(3, 2, seed=2), np.ones((3, 2), dtype=bool)),
         "scores of float32": (scores.astype(np.float32), empty),
@@ -250,14 +321,32 @@ def leak_test(function):
     -------
     Verdict
     """
-
-    def future(moved):
-        return bool(np.triu(moved, k=1).any())  # row i before column j
+    cases = leaky_and_tight()
 
     def right(attention):
-        return future(moves(attention))
+        return future(moves(attention)) or not finite(attention)
 
-    hidden = " Leaks from other tokens stay hidden: move each token j in turn."
+    def tested(**options):
+        """Return a leak test that moves tokens in another way."""
+        return lambda attention: future(moves(attention, **options))
+
+    def anywhere(choose):
+        """Return a test that looks only at the moves that `choose` leaves, (outputs, tokens)."""
+        return lambda attention: bool(choose(moves(attention)).any())
+
+    def before(moved):
+        """Return a test that asks something else of the rise of all outputs before a token."""
+
+        def test(attention):
+            rises = differences(attention)
+            return any(moved(rises[:j, j]) for j in range(1, len(rises)))
+
+        return test
+
+    def whatever_becomes_of_nan(words, test):
+        """Return a mistake in a test that asks for numbers first, and in one that does not."""
+        return (words, lambda attention: test(attention) or not finite(attention)), (words, test)
+
     mistakes = [
         (
             "Your test says True for every attention, also where nothing moves: compare the "
@@ -270,83 +359,148 @@ def leak_test(function):
             lambda attention: False,
         ),
         (
-            "Your test says False for every attention that gives numbers, also without a mask: "
-            "change token j in a copy, clearly, in all three inputs, and look at the outputs "
-            "before j.",
-            lambda attention: future(moves(attention, change=(0, 0, 0))),
-        ),
-        (
-            "An attention that norms its tokens first escapes your test: what is added to every "
-            "number of a token is taken away again. Put an independent random token in its place.",
-            lambda attention: future(moves(attention, evenly=True)),
-        ),
-        (
             "Outputs that are not numbers pass your test: no comparison with them is true. Ask "
             "for finite outputs first.",
-            lambda attention: future(moves(attention)) and finite(attention),
+            lambda attention: right(attention) and finite(attention),
+        ),
+        (
+            "You look for NaN in some of the outputs. The last one can be no number too: ask for "
+            "finite outputs in all rows.",
+            lambda attention: future(moves(attention)) or not finite(attention, rows=1),
         ),
         (
             "Your answers are the wrong way round: True means that the future leaks.",
             lambda attention: not right(attention),
         ),
+    ]
+    mistakes += [
+        (
+            "A number that falls escapes your test: take abs of the difference.",
+            lambda attention, missed=missed: right(attention) and attention is not missed,
+        )
+        for (missed,) in (cases[name] for name in cases if "sums to" in name)
+    ]
+    oversights = [
+        (
+            "Your test says False for every attention that gives numbers, also without a mask: "
+            "change token j in a copy, clearly, in all three inputs, and look at the outputs "
+            "before j.",
+            tested(change=(0, 0, 0)),
+        ),
+        (
+            "An attention that norms its tokens first escapes your test: what is added to every "
+            "number of a token, or multiplies it, is taken away again. Put an independent random "
+            "token in its place.",
+            tested(evenly=(1, 1)),
+        ),
+        (
+            "An attention that norms its tokens first escapes your test: what is added to every "
+            "number of a token, or multiplies it, is taken away again. Put an independent random "
+            "token in its place.",
+            tested(evenly=(2, 0)),
+        ),
         (
             "You look at the output of the moved token itself, which may move: look at those "
             "before it.",
-            lambda attention: bool(moves(attention).diagonal().any()),
+            anywhere(np.diagonal),
         ),
         (
             "You count the output of the moved token too, which may move: look at the rows "
             "before j, without j.",
-            lambda attention: bool(np.triu(moves(attention)).any()),
+            anywhere(np.triu),
         ),
         (
             "You look at the outputs after the moved token, which may move: look at those before.",
-            lambda attention: bool(np.tril(moves(attention), k=-1).any()),
+            anywhere(lambda moved: np.tril(moved, k=-1)),
+        ),
+        (
+            "You look at the outputs from the moved token on, [j:], or at the last one alone. They "
+            "may move: look at those before it, [:j].",
+            anywhere(np.tril),
         ),
         (
             "You ask whether any output moves. The moved token's and those after it may: look at "
             "the rows before it.",
-            lambda attention: bool(moves(attention).any()),
+            anywhere(lambda moved: moved),
         ),
         (
-            "You look only at the last output, which may see everything: look at the outputs "
-            "before the moved token.",
-            lambda attention: bool(moves(attention)[-1].any()),
+            "Only the last token counts: you move no other, or each round overwrites the answer "
+            "of the one before.",
+            anywhere(lambda moved: moved[:-1, -1]),
         ),
         (
-            "You move only the last token." + hidden,
-            lambda attention: bool(moves(attention)[:-1, -1].any()),
+            "You never move the last token. Leaks from it stay hidden: range(n - 1) ends too soon.",
+            anywhere(lambda moved: np.triu(moved, k=1)[:, :-1]),
         ),
         (
-            "You move only one token in the middle." + hidden,
-            lambda attention: bool(moves(attention)[:2, 2].any()),
+            "You never move token 1. A leak from it into output 0 stays hidden.",
+            anywhere(lambda moved: np.triu(moved, k=1)[:, 2:]),
         ),
-        ("You move only token 1." + hidden, lambda attention: bool(moves(attention)[0, 1])),
+        (
+            "You move only one token in the middle. Leaks from other tokens stay hidden: move each "
+            "token j in turn.",
+            anywhere(lambda moved: moved[:2, 2]),
+        ),
+        (
+            "Only token 1 counts: you move no other, or the loop returns in its first round.",
+            anywhere(lambda moved: moved[0, 1]),
+        ),
         (
             "You look only at the first output. The future can leak into later ones: look at all "
             "rows before j.",
-            lambda attention: bool(moves(attention)[0, 1:].any()),
+            anywhere(lambda moved: moved[0, 1:]),
         ),
         (
             "You look only at the output just before the moved token: look at all rows before j.",
-            lambda attention: bool(moves(attention).diagonal(1).any()),
+            anywhere(lambda moved: moved.diagonal(1)),
         ),
         (
-            "You change only the values. The future can leak through the keys too, by way of the "
-            "row sums: change token j in all three.",
-            lambda attention: future(moves(attention, change=(0, 0, 1))),
+            "You leave out the output just before the moved token: [:j] ends before j by itself.",
+            anywhere(lambda moved: np.triu(moved, k=2)),
         ),
         (
-            "You change the keys but not the values. The future can leak through those too: "
-            "change token j in all three.",
-            lambda attention: future(moves(attention, change=(1, 1, 0))),
+            "You ask whether all numbers before j move. One that moves is a leak: any, not all.",
+            before(lambda rise: bool((abs(rise) > 1e-9).all())),
+        ),
+        (
+            "You compare sums. What one output gains another can lose: compare each number.",
+            before(lambda rise: not abs(rise.sum()) <= 1e-9),
+        ),
+        (
+            "Your tokens are too few: an output can see further ahead. Take five or more.",
+            tested(n=3),
+        ),
+        (
+            "Your tokens are too few: an output can see further ahead. Take five or more.",
+            tested(n=2),
+        ),
+        (
+            "A leak through the keys escapes your test. Change token j in queries, keys and values "
+            "alike, and draw all tokens at random: one-hot tokens do not meet.",
+            tested(change=(0, 0, 1)),
+        ),
+        (
+            "A leak through the keys escapes your test. Change token j in queries, keys and values "
+            "alike, and draw all tokens at random: one-hot tokens do not meet.",
+            tested(change=(1, 0, 1)),
+        ),
+        (
+            "You do not change the values. The future can leak through those too: change token j "
+            "in all three.",
+            tested(change=(1, 1, 0)),
+        ),
+        (
+            "You do not change the queries. The future can leak through those too: change token j "
+            "in all three.",
+            tested(change=(0, 1, 1)),
         ),
         (
             "A faint leak escapes your test: change the token by more, or tolerate less.",
-            lambda attention: future(moves(attention, tolerance=0.1)),
+            tested(tolerance=0.1),
         ),
     ]
-    return judge(function, right, mistakes, leaky_and_tight(), {"answer": "for the whole test"})
+    mistakes += itertools.chain(*(whatever_becomes_of_nan(*each) for each in oversights))
+    return judge(function, right, mistakes, cases, {"answer": "for the whole test"})
 
 
 # What the checkers of this chapter are made of
@@ -363,34 +517,50 @@ def additive_mistakes(right):
     ]
 
 
-def five_tokens():
-    """Return queries, keys and values of five tokens."""
-    return [draw(5, 7), draw(5, 7, seed=1), draw(5, 3, seed=2)]
+def some_tokens(n):
+    """Return queries, keys and values of n tokens."""
+    return [draw(n, 7), draw(n, 7, seed=1), draw(n, 3, seed=2)]
 
 
-def finite(attention):
-    """Tell whether an attention gives numbers."""
-    return bool(np.isfinite(attention(*five_tokens())).all())
+@functools.cache
+def finite(attention, rows=5):
+    """Tell whether an attention gives numbers, in its first rows at least."""
+    return bool(np.isfinite(attention(*some_tokens(5))[:rows]).all())
 
 
-def moves(attention, change=(1, 1, 1), tolerance=1e-9, evenly=False):
-    """Tell which outputs (rows) move when token j (columns) is changed, each j in turn.
+@functools.cache
+def differences(attention, change=(1, 1, 1), evenly=None, n=5):
+    """Return by how much outputs (first axis) rise when each token (second axis) is replaced.
 
-    `change` says by how much in queries, keys and values; `evenly`, that each of a token's
-    numbers changes by the same. An output that is not a number counts as moved.
+    `change` says whether in queries, keys and values; `evenly`, that a token is not another one
+    but the same by a factor, and more by a term.
     """
-    tokens = five_tokens()
-    before = attention(*tokens)
-    moved = np.zeros((5, 5), dtype=bool)
-    for j in range(5):
-        changed = [array.copy() for array in tokens]
-        for array, amount in zip(changed, change, strict=True):
-            array[j] += amount * (1 if evenly else 1 + draw(array.shape[-1], seed=3) ** 2)
-        difference = np.abs(attention(*changed) - before).max(axis=-1)
-        moved[:, j] = ~(difference <= tolerance)
-    return moved
+    tokens, others = some_tokens(n), [draw(n, width, seed=width) for width in (7, 7, 3)]
+    if evenly:
+        others = [evenly[0] * array + evenly[1] for array in tokens]
+    others = [
+        each if changed else old for each, old, changed in zip(others, tokens, change, strict=True)
+    ]
+    before, rises = attention(*tokens), []
+    for j in range(n):
+        changed = [old.copy() for old in tokens]
+        for array, other in zip(changed, others, strict=True):
+            array[j] = other[j]
+        rises.append(attention(*changed) - before)
+    return np.stack(rises, axis=1)
 
 
+def moves(attention, tolerance=1e-9, **options):
+    """Tell which outputs (rows) move when a token (columns) is replaced. NaN counts as moved."""
+    return ~(np.abs(differences(attention, **options)).max(axis=-1) <= tolerance)
+
+
+def future(moved):
+    """Tell whether an output moved with a token after it: row i before column j."""
+    return bool(np.triu(moved, k=1).any())
+
+
+@functools.cache
 def leaky_and_tight():
     """Return attention functions, each under its name: some leak the future, some do not."""
 
@@ -417,15 +587,32 @@ def leaky_and_tight():
         """Return an attention that hands each token the value `by` places before it."""
         return lambda queries, keys, values: np.eye(values.shape[-2], k=-by) @ values
 
+    def added(*amounts):
+        """Return causal attention that adds the last value, so many times, to the first rows."""
+
+        def attention(queries, keys, values):
+            output = masked()(queries, keys, values)
+            for row, amount in zip(output[:-1], amounts, strict=False):
+                row[0] += amount * values[-1].sum()
+            return output
+
+        return attention
+
     def faint(queries, keys, values):
         return masked()(queries, keys, values) + unmasked(queries, keys, values) / 100
+
+    def next_query(queries, keys, values):
+        return masked()(np.concatenate([queries[1:], queries[-1:]]), keys, values)
 
     def normed_first(*tokens):
         """Return attention without a mask, to tokens that a norm has shifted and scaled."""
         deviations = [array - array.mean(axis=-1, keepdims=True) for array in tokens]
-        return unmasked(
-            *(x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-5) for x in deviations)
-        )
+        return unmasked(*(x / np.sqrt((x**2).mean(axis=-1, keepdims=True)) for x in deviations))
+
+    def last_is_nan(queries, keys, values):
+        output = masked()(queries, keys, values)
+        output[-1] = np.nan
+        return output
 
     def tolerant(attention):
         """Return `attention` for lists and whole numbers too, which a learner may well use."""
@@ -438,12 +625,23 @@ def leaky_and_tight():
         "an attention that hands each token its own value": shifted(0),
         "an attention that hands each token the value before it": shifted(1),
         "an attention that hands each token the value after it": shifted(-1),
+        "an attention that hands each token the value three places after it": shifted(-3),
         "an attention that masks after softmax": masked_too_late,
+        "a causal attention in which each token asks with the query after it": next_query,
         "a causal attention in which token 1 leaks into output 0": masked((0, 1)),
+        "a causal attention in which token 2 leaks into output 0": masked((0, 2)),
+        "a causal attention in which token 2 leaks into output 1": masked((1, 2)),
+        "a causal attention in which token 2 leaks into outputs 0 and 1": masked((0, 2), (1, 2)),
         "a causal attention in which the last token leaks into output 0": masked((0, -1)),
         "a causal attention in which the last token leaks into the output before": masked((-2, -1)),
         "a causal attention with a faint leak": faint,
+        "a causal attention in which output 0 rises by what the last value sums to": added(1),
+        "a causal attention in which output 0 falls by what the last value sums to": added(-1),
+        "a causal attention whose output 1 gains what output 0 loses by the last value": added(
+            -1, 1
+        ),
         "an attention without a mask that norms its tokens first": normed_first,
         "an attention whose outputs are not numbers": lambda *tokens: np.nan * tokens[-1],
+        "an attention whose last output is not a number": last_is_nan,
     }
     return {name: (tolerant(attention),) for name, attention in named.items()}

@@ -2,17 +2,21 @@
 
 UNSCALED = "You did not scale: divide the scores by the square root of d_k."
 BY_D_K = "You divided by d_k, not by its square root."
+HALVED = "d_k ** 1 / 2 is not a root: ** goes before /. Write d_k ** 0.5, or math.sqrt(d_k)."
 MULTIPLIED = "You multiplied by the square root of d_k. Divide by it."
 BY_D_V = "You divided by the square root of d_v, the size of the values. Use d_k, that of the keys."
 BY_N_K = "You divided by the square root of the number of keys, not of d_k."
 BY_N_Q = "You divided by the square root of the number of queries, not of d_k."
 TOO_LATE = "You divided by the square root of d_k after softmax. Divide the scores, before it."
-COLUMNS = "Your rows do not sum to 1: softmax ran over the queries (axis 0), not over the keys."
+COLUMNS = "Your rows do not sum to 1: softmax ran over the queries, not over the keys."
 EVERYTHING = "Softmax ran over all entries at once. Each row must sum to 1 by itself."
 NOT_DIVIDED = "Your rows do not sum to 1: divide the powers of each row by their sum."
 OVERFLOW = "Large scores overflow: subtract each row's largest score before you raise e to it."
 AXIS_LOST = "The largest score or the sum of each row lost its axis: keep it with keepdims=True."
-SWAPPED = "Q and K are swapped: rows ask, columns answer, so the scores are Q K^T."
+SWAPPED = (
+    "Rows and columns are exchanged: rows ask, columns answer. Either Q and K are swapped in "
+    "Q K^T, or the result is transposed."
+)
 UPRIGHT = "K is not transposed: each score is a query times a key, Q K^T."
 RESHAPED = "K is reshaped, not transposed. That mixes the numbers of different keys: use K.T."
 KEYS_BLENDED = "You blended the keys. They only make the weights; what is blended are the values."
