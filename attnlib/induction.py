@@ -1,5 +1,6 @@
 """A task whose attention is known beforehand, and the small trained models of chapter 13."""
 
+import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from attnlib.positions import sinusoidal_positions
 
 N_TOKENS, LENGTH = 16, 24  # the vocabulary, and how long the sentences in training were
 NO_ANSWER = -1
+FINENESS = 1024  # a stored weight is a whole number of these parts of 1: half of the bytes
 WEIGHTS = Path(__file__).with_name("data") / "induction.npz"
 
 _ATTENTION = ("w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v", "b_o")
@@ -114,11 +116,55 @@ class TokenModel:
         return float((scores.argmax(axis=-1) == answers)[asked].mean())
 
 
-def load(n_layers=2, *, dtype=np.float32):
-    """Return the model that `make train` trained, with one layer or with two.
+def looks(weights, tokens):
+    """Return where each head looks: its mean weight on the token before, and on the answer.
+
+    The answer of a token stands where the same token stood last, and one further on.
+
+    Parameters
+    ----------
+    weights : list of arrays, shape (n_sentences, n_heads, n, n), one a layer
+        What a TokenModel returns for `tokens`.
+    tokens : array of int, shape (n_sentences, n)
+
+    Returns
+    -------
+    one_back, on_answer : arrays, shape (n_layers, n_heads)
+    """
+    n = tokens.shape[-1]
+    same = tokens[:, :, None] == tokens[:, None, :]  # (n_sentences, n, n)
+    last = np.where(same & np.tri(n, k=-1, dtype=bool), np.arange(n), -1).max(-1)
+    sentence, place = np.nonzero(last >= 0)
+    of_all = np.stack(weights)  # (n_layers, n_sentences, n_heads, n, n)
+    one_back = of_all.diagonal(-1, -2, -1).mean(axis=(1, 3))
+    on_answer = of_all[:, sentence, :, place, last[sentence, place] + 1]  # (answers, layers, heads)
+    return one_back, on_answer.mean(axis=0)
+
+
+def without(model, *heads):
+    """Return a copy of a TokenModel in which these heads, (layer, head) from 0, add nothing.
+
+    Their rows of W_O are zeros: they may look where they like.
+    """
+    less = copy.deepcopy(model)
+    for layer, head in heads:
+        attention = less.encoder.layers[layer].attention
+        np.split(attention.w_o, attention.n_heads)[head][:] = 0
+    return less
+
+
+def load(n_layers=2, *, priced=True, dtype=np.float32):
+    """Return a model that `make train` trained, with one layer or with two.
 
     It was trained in float32; in float64 its answers are the same on every machine, to the digits
     that a page keeps.
+
+    Parameters
+    ----------
+    n_layers : {1, 2}
+    priced : bool
+        Of two layers, the model whose heads paid for the size of W_O, or the one whose did not.
+    dtype : numpy.dtype
 
     Raises
     ------
@@ -130,10 +176,34 @@ def load(n_layers=2, *, dtype=np.float32):
     dtype = read_dtype(dtype)
     if n_layers not in (1, 2):
         raise ValueError(f"n_layers must be 1 or 2; got {n_layers!r}")
-    with np.load(WEIGHTS, allow_pickle=False) as stored:
-        prefix = f"{n_layers}."
-        names = [name for name in stored if name.startswith(prefix)]
-        return from_arrays({n.removeprefix(prefix): stored[n].astype(dtype) for n in names})
+    name = "1" if n_layers == 1 else "2" if priced else "2 unpriced"
+    return unpack(stored(name), dtype)
+
+
+def stored(name):
+    """Return what the file of weights keeps under `name`, as {what: array}."""
+    with np.load(WEIGHTS, allow_pickle=False) as file:
+        names = [each for each in file if each.startswith(f"{name}/")]
+        return {each.removeprefix(f"{name}/"): file[each] for each in names}
+
+
+def pack(model):
+    """Return `to_arrays` with its weights rounded to whole numbers of 1/1024, as int16."""
+    arrays = to_arrays(model)
+    return {
+        name: np.round(array * FINENESS).astype(np.int16) if array.ndim else array
+        for name, array in arrays.items()
+    }
+
+
+def unpack(arrays, dtype=np.float32):
+    """Return the TokenModel that `pack` packed; what else is among `arrays` is not looked at."""
+    return from_arrays(
+        {
+            name: (array / FINENESS).astype(dtype) if array.dtype == np.int16 else array
+            for name, array in arrays.items()
+        }
+    )
 
 
 def to_arrays(model):

@@ -50,7 +50,8 @@ MAY_IMPORT = {
     "pretrained": BELOW | {"safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
-    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets", "atlas"} | MATHEMATICS,
+    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets", "atlas", "induction"}
+    | MATHEMATICS,
 }
 
 OPENING_BOX = ":::{admonition} In this chapter"

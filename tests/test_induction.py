@@ -1,6 +1,5 @@
 """The task of chapter 13, the models that solve it, and what each of their heads is for."""
 
-import copy
 import re
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib import bridge, causal_mask, induction
+from attnlib.induction import without
 from tools import train
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -29,15 +29,6 @@ def model():
 def raises(error, message):
     """Expect `error` with exactly this message."""
     return pytest.raises(error, match=f"^{re.escape(message)}$")
-
-
-def without(model, *heads):
-    """Return the model with zero rows of W_O for these heads, (layer, head)."""
-    less = copy.deepcopy(model)
-    for layer, head in heads:
-        attention = less.encoder.layers[layer].attention
-        np.split(attention.w_o, attention.n_heads)[head][:] = 0
-    return less
 
 
 # The task
@@ -89,20 +80,46 @@ def test_the_other_heads_are_not_needed_and_these_are(model, tests):
 
 
 def test_the_needed_heads_look_where_the_task_says(model, tests):
-    tokens, answers = tests
-    _, weights = model(tokens)
+    one_back, on_answer = induction.looks(model(tests[0])[1], tests[0])
     left = {head: without(model, head).accuracy(*tests) for head in np.ndindex(2, 2)}
-    (_, first), (_, second) = (head for head, share in left.items() if share < 0.5)
-    n = tokens.shape[1]
-    assert weights[0][:, first, range(1, n), range(n - 1)].mean() > 0.5
-    taken = weights[1][:, second]  # (sentences, n, n)
-    on_the_answer = (taken * (tokens[:, None, :] == answers[:, :, None])).sum(axis=-1)
-    assert on_the_answer[answers >= 0].mean() > 0.8
+    first, second = (head for head, share in left.items() if share < 0.5)
+    assert one_back[first] > 0.5 and on_answer[second] > 0.8
+    _, blind = induction.looks(without(model, first)(tests[0])[1], tests[0])
+    assert blind[second] < 0.3  # the second head asks for what the first one wrote
 
 
-@pytest.mark.parametrize("n_layers", [1, 2])
-def test_equals_torch(n_layers, tests):
-    model, (tokens, _) = induction.load(n_layers), tests
+def test_without_the_price_one_head_stands_in_for_another(tests):
+    model = induction.load(2, priced=False)
+    each = [without(model, (1, head)).accuracy(*tests) for head in (0, 1)]
+    assert min(each) > 0.7 and without(model, (1, 0), (1, 1)).accuracy(*tests) < 0.25
+
+
+def test_looks_by_hand():
+    tokens = np.array([[3, 1, 3, 3], [2, 2, 5, 2]])
+    rng = np.random.default_rng(0)
+    weights = [rng.dirichlet(np.ones(4), (2, 3, 4)) for _ in range(2)]
+    one_back, on_answer = induction.looks(weights, tokens)
+    # where there is an answer: (sentence, place, where it stands)
+    asked = [(0, 2, 1), (0, 3, 3), (1, 1, 1), (1, 3, 2)]
+    for layer, head in np.ndindex(2, 3):
+        A = weights[layer][:, head]
+        assert one_back[layer, head] == pytest.approx(np.mean([A[:, i, i - 1] for i in (1, 2, 3)]))
+        assert on_answer[layer, head] == pytest.approx(np.mean([A[at] for at in asked]))
+
+
+def test_without_leaves_the_model_as_it_was(model, tests):
+    scores, _ = model(tests[0][:3])
+    less = without(model, (0, 0), (1, 1))
+    assert not less.encoder.layers[0].attention.w_o[:16].any()
+    assert less.encoder.layers[0].attention.w_o[16:].any() == bool(
+        model.encoder.layers[0].attention.w_o[16:].any()
+    )
+    np.testing.assert_array_equal(model(tests[0][:3])[0], scores)
+
+
+@pytest.mark.parametrize(("n_layers", "priced"), [(1, True), (2, True), (2, False)])
+def test_equals_torch(n_layers, priced, tests):
+    model, (tokens, _) = induction.load(n_layers, priced=priced), tests
     reference = train.Model(n_layers).eval()
     reference.encoder.load_state_dict(bridge.to_torch(model.encoder).state_dict())
     with torch.no_grad():
@@ -124,15 +141,24 @@ def test_the_future_does_not_leak(model, tests):
 
 
 def test_weights_are_small_and_need_no_pickle():
-    assert induction.WEIGHTS.stat().st_size < 300 * 1024
+    assert induction.WEIGHTS.stat().st_size < 100 * 1024
     with np.load(induction.WEIGHTS, allow_pickle=False) as stored:
-        assert {name[:2] for name in stored} == {"1.", "2."}
+        assert {name.partition("/")[0] for name in stored} == {"1", "2", "2 unpriced"}
         assert all(np.isfinite(stored[name]).all() for name in stored)
 
 
 def test_arrays_go_there_and_back(model, tests):
     again = induction.from_arrays(induction.to_arrays(model))
     np.testing.assert_array_equal(again(tests[0][:3])[0], model(tests[0][:3])[0])
+    packed = induction.unpack(induction.pack(model))  # rounded already: nothing is lost
+    np.testing.assert_array_equal(packed(tests[0][:3])[0], model(tests[0][:3])[0])
+
+
+def test_the_story_of_training_ends_where_the_model_stands(tests):
+    story = induction.stored("2")["story"]
+    assert (np.diff(story[:, 0]) == train.WATCHED).all() and story.shape == (48, 10)
+    assert story[0, 1] < 0.1 and story[-1, 1] > 0.98
+    assert 0.25 < induction.stored("1")["accuracy after 1200"] < 0.29
 
 
 def test_accuracy_counts_only_where_there_is_an_answer(model):

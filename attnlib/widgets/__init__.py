@@ -5,6 +5,7 @@ from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.flow import Flow
 from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.layer_explorer import LayerExplorer
+from attnlib.widgets.letters import Letters
 from attnlib.widgets.mask_painter import MaskPainter
 from attnlib.widgets.parity_atlas import ParityAtlas
 from attnlib.widgets.plane import Plane
@@ -20,6 +21,7 @@ __all__ = [
     "Flow",
     "HeadsViewer",
     "LayerExplorer",
+    "Letters",
     "MaskPainter",
     "ParityAtlas",
     "Plane",

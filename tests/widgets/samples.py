@@ -13,6 +13,7 @@ from attnlib.widgets import (
     Flow,
     HeadsViewer,
     LayerExplorer,
+    Letters,
     MaskPainter,
     ParityAtlas,
     Plane,
@@ -219,6 +220,13 @@ SAMPLES = {
         feed_forward=st.booleans(),
         depth=st.integers(1, 24),
         seed=st.integers(0, 999),
+    ),
+    Letters: st.builds(
+        Letters,
+        text=st.text("abcdefghijklmnop", min_size=1, max_size=24),
+        place=st.integers(0, 23),
+        off=st.lists(st.sampled_from([[0, 0], [0, 1], [1, 0], [1, 1]]), unique_by=str),
+        model=st.sampled_from(["priced", "unpriced"]),
     ),
     Plane: planes(),
     PositionsExplorer: st.builds(

@@ -1,0 +1,135 @@
+"""Letters: the model in JavaScript beside attnlib's, what it says of it, its errors."""
+
+import itertools
+
+import numpy as np
+import pytest
+import traitlets
+from hypothesis import given
+
+from attnlib import induction
+from attnlib.widgets import Letters
+from attnlib.widgets.letters import LETTERS, held_out
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+letters = SAMPLES[Letters]
+HEADS = [[layer, head] for layer in (0, 1) for head in (0, 1)]
+
+
+@steady
+@given(made=letters)
+def test_javascript_reads_as_attnlib_reads(made):
+    found = js(made, "compute(state)")
+    np.testing.assert_allclose(found["shares"], made.shares, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found["weights"], made.weights, rtol=0, atol=1e-9)
+    assert LETTERS[found["says"]] == made.says
+    assert found["asks"] == min(made.place, len(made.text) - 1)
+
+
+@pytest.mark.parametrize("model", ["priced", "unpriced"])
+def test_one_test_sentence_is_marked_as_attnlib_marks_it(model):
+    tokens, answers = (each[3:4] for each in held_out())
+    for off in ([], [[0, 0]], HEADS):
+        made = Letters(model=model, off=off)
+        right, asked = js(made, "mark(state, 3 * 24)")
+        assert asked == (answers >= 0).sum()
+        assert right / asked == pytest.approx(made._left().accuracy(tokens, answers))
+
+
+def test_the_page_measures_on_the_sentences_that_python_measures_on():
+    tokens, answers = held_out()
+    written = Letters().state["tests"]
+    assert written == "".join(LETTERS[token] for token in tokens.ravel())
+    assert Letters(off=[[0, 0]]).score == induction.without(
+        induction.load(2, dtype=np.float64), (0, 0)
+    ).accuracy(tokens, answers)
+
+
+def test_what_layer_1_copies_is_the_letter_before_unless_its_head_is_off():
+    made = Letters(text="cfakdcg")
+    assert js(made, "compute(state)")["copied"] == [-1, 0, 1, 2, 3, 4, 5]
+    made.off = [[0, 0]]
+    assert js(made, "compute(state)")["copied"] == [-1] * 7
+    row = picture(Letters(text="cfakdcg")).select("[data-row=copied] small")
+    assert [cell.get_text().strip() for cell in row] == ["", *"cfakdc"]
+
+
+def test_sources_are_where_most_is_added():
+    """By hand, with all rows and matrices of attnlib: the largest part of the sum over heads."""
+    made = Letters(text="nbbcapnnbco", model="unpriced", off=[[0, 1]])
+    model = induction.load(2, priced=False, dtype=np.float64)
+    layer = model.encoder.layers[0]
+    x = model.embedding[made.tokens] + induction.sinusoidal_positions(11, 32)
+    values = (layer.norm_1(x) @ layer.attention.w_v + layer.attention.b_v)[:, :16]
+    added = made.weights[0, 0][:, :, None] * (values @ layer.attention.w_o[:16])  # (n, n, d_model)
+    sizes = np.linalg.norm(added, axis=-1)
+    little = sizes.max(axis=1) < 0.1 * np.linalg.norm(x, axis=1)
+    most = sizes.argmax(axis=1)
+    expected = np.where(little | (most == np.arange(11)), -1, most)
+    assert js(made, "compute(state)")["copied"] == expected.tolist()
+
+
+@steady
+@given(made=letters)
+def test_copied_code_says_what_the_page_says(made):
+    names = run(js(made, "code(state)"))
+    np.testing.assert_allclose(names["shares"], made.shares, rtol=0, atol=1e-12)
+    assert names["printed"][0].split()[1] == made.says
+
+
+def test_picture_says_what_it_shows():
+    soup = picture(Letters(text="cfac", off=[[0, 1], [1, 1]]))
+    said = soup.select_one("[data-part=said]").get_text()
+    assert said.startswith("At c, head 1 of layer 2 looks at f (0.")
+    assert "which stands after c. The model says f, share" in said and said.endswith("Right.")
+    assert soup.select_one("[data-row=asks] .asks").get_text() == "c"
+    assert [box.has_attr("checked") for box in soup.select("[name=head]")] == [1, 0, 1, 0]
+    assert len(soup.select("[data-part=lines_2] .second")) == 0  # a head that is off draws no line
+    alone = picture(Letters(text="a", off=HEADS)).select_one("[data-part=said]").get_text()
+    assert alone.startswith("No head of layer 2 is on.") and "No a came before" in alone
+    wrong = picture(Letters(text="cfakdcgbfaec", off=[[0, 0]]))
+    assert wrong.select_one("[data-part=said]").get_text().endswith("after the last c came g.")
+
+
+def test_bars_are_shares():
+    made = Letters(text="abcab", model="unpriced")
+    bars = picture(made).select("[data-part=bars] span")
+    drawn = [float(bar["style"].removeprefix("--share:")) for bar in bars]
+    np.testing.assert_allclose(drawn, made.shares[-1], atol=5e-5)
+    assert [bar.get_text() for bar in bars if bar.get("class")] == [made.says] == ["c"]
+
+
+def test_every_set_of_heads_has_its_place_on_the_board():
+    sets = [off for k in range(5) for off in itertools.combinations(HEADS, k)]
+    places = set()
+    for off in sets:
+        pressed = picture(Letters(off=list(off))).select(".board [aria-pressed=true]")
+        places.add(pressed[0]["aria-label"])
+        assert len(pressed) == 1
+    assert len(places) == len(sets) == 16
+
+
+@pytest.mark.parametrize("text", ["", "xyz", "ABC", "a b", "a" * 25, "<b>", "é"])
+def test_other_letters_are_refused_and_the_state_stays(text):
+    made = Letters()
+    with pytest.raises(ValueError, match="text needs 1 to 24 letters from a to p; got"):
+        made.text = text
+    assert made.text == "cfakdcgbfaec"
+
+
+@pytest.mark.parametrize("off", [[[0, 2]], [[2, 0]], [[0, 0], [0, 0]], [[0]], [[-1, 0]]])
+def test_heads_that_do_not_exist_are_refused(off):
+    with pytest.raises(ValueError, match="off needs some of"):
+        Letters(off=off)
+
+
+def test_wrong_kinds_are_refused():
+    for state in ({"text": 5}, {"off": 3}, {"model": "best"}, {"place": 1.5}):
+        with pytest.raises(traitlets.TraitError):
+            Letters(**state)
+    with pytest.raises(ValueError, match="place needs a whole number from 0 to 23; got 24"):
+        Letters(place=24)
+    with pytest.raises(traitlets.TraitError, match="read-only"):
+        Letters().models = {}
