@@ -336,14 +336,21 @@ def test_lists_of_numbers_are_numbers():
 
 def test_an_object_that_fails_when_looked_at():
     class Shy:
-        def __getattr__(self, name):
-            raise BaseException(name)
+        def __getattr__(self, name=None):
+            raise BaseException
 
         def __call__(self, scores):
             return scores
 
     said = check.softmax(Shy())
     assert not said and "of your weights sums to" in repr(said)
+
+    class Nameless(type):
+        __name__ = property(Shy.__getattr__)
+
+    thing = Nameless("Thing", (), {})()
+    assert repr(check.softmax(thing)).endswith("without calling it; got Thing.")
+    assert "got Thing" in repr(check.softmax(lambda scores: thing))
 
 
 def test_a_list_that_a_learner_changes():

@@ -69,7 +69,7 @@ def judge(function, right, mistakes, cases, returns):
     if is_blank(function):
         return Verdict(False, "Not solved yet: there is no function to check.")
     if not callable(function):
-        came = type(function).__name__
+        came = type_name(function)
         return Verdict(False, f"Hand over the function itself, without calling it; got {came}.")
     inputs = [*cases.values()]
     attempts = []
@@ -102,6 +102,11 @@ def name_of(function):
     except BaseException:  # an object whose own __getattr__ fails
         name = None
     return name if type(name) is str and name.isidentifier() else "your function"
+
+
+def type_name(thing):
+    """Return the name of a thing's type, whatever its class says of itself."""
+    return type.__dict__["__name__"].__get__(type(thing))
 
 
 def refusal(name, attempts, expected, mistakes, cases, case, returns, given):
@@ -220,7 +225,7 @@ def crash(error):
     try:
         text = traceback.format_exception_only(error)[-1].strip().rstrip(".")
     except BaseException:  # an error that fails to name itself
-        text = type(error).__name__
+        text = type_name(error)
     # An address differs from run to run, and the stored output of a cell must not.
     text = re.sub(r"0x[0-9a-fA-F]+", "0x...", " ".join(text.split()))
     return Crash(text if len(text) <= 200 else f"{text[:200]}...")
@@ -240,17 +245,18 @@ def time_limit(seconds):
 
     running = True
     try:
+        set_timer, timer = signal.setitimer, signal.ITIMER_REAL
         handler = signal.signal(signal.SIGALRM, stop)
     except (AttributeError, ValueError):  # no such signal here, or not the main thread
         yield
         return
-    # It rings again: a loop may catch whatever is raised in it.
-    earlier = signal.setitimer(signal.ITIMER_REAL, seconds, 0.1)
+    # It rings again and again: a loop may catch whatever is raised in it.
+    earlier = set_timer(timer, seconds, 0.1)
     try:
         yield
     finally:
         running = False
-        signal.setitimer(signal.ITIMER_REAL, *earlier)
+        set_timer(timer, *earlier)
         signal.signal(signal.SIGALRM, handler)
 
 
@@ -273,7 +279,7 @@ def kept(result, n_results=1):
             array = np.array(result)
             if array.dtype.kind in "biuf":
                 return array
-    return Other(str(type(result).__name__))
+    return Other(type_name(result))
 
 
 def is_blank(thing):
