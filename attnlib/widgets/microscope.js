@@ -110,11 +110,14 @@ function fromVectors({ asks, names, j, query, key, scores, divisor, free, weight
   const top = Math.max(0, Math.max(...scaled.filter((_, k) => open(k))) - 80); // e^x stays a number
   const powers = scaled.map((x, k) => (open(k) ? Math.exp(x - top) : 0));
   const sum = powers.reduce((total, x) => total + x, 0);
-  const written = query.length <= FEW && query.map((q, k) => `${k ? bracketed(q) : signed(q)}·${bracketed(key[k])}`).join(" + ");
+  const three = (vector) => vector.map((x) => Number(x.toPrecision(3)));
+  const [q, k] = [three(query), three(key)];
+  const exact = query.every((x, at) => x === q[at] && key[at] === k[at]);
+  const written = query.length <= FEW && q.map((x, at) => `${at ? bracketed(x) : signed(x)}·${bracketed(k[at])}`).join(" + ");
   const line = (name, ...content) => html`<p><span>${name}</span><span>${content}</span></p>`;
   const less = top ? ` − ${signed(top)}` : "";
   return html`${meeting(query, key)}<div class="lens-lines">
-${line("score", written && `${written} = `, html`<b>${signed(scores[j])}</b>`)}
+${line("score", written && `${written} ${exact ? "=" : "≈"} `, html`<b>${signed(scores[j])}</b>`)}
 ${line("divided", by === "÷ 1" ? "not" : html`${signed(scores[j])} ${by} = <b>${signed(scaled[j])}</b>`)}
 ${!open(j) && line("masked", html`<b>−∞</b>: ${asks} may not look at ${names[j]}`)}
 ${line("powered", open(j) ? html`e^${less ? `(${signed(scaled[j])}${less})` : signed(scaled[j])} = <b>${signed(powers[j])}</b>` : html`e^−∞ = <b>0</b>`)}

@@ -29,18 +29,18 @@ export const SCENES = {
     held: true,
     axes: ["how hot", "how sweet"],
     sheet: { unit: 53, left: 134, floor: 186, low: -2.2, high: 3.2 },
-    hint: "Drag the query or a key. A key that is twice as long scores twice as much.",
+    hint: "Drag the query, or make a key twice as long.",
   },
   turned: {
     ...RIVERS,
     held: true,
     slots: ["Money", "reached", "the", "bank", "by", "boat"],
-    hint: "Drag the blue ring: it is what the word asks for, no longer what it is.",
+    hint: "Drag the blue ring: what the word asks for.",
   },
   words: {
     axes: ["first number", "second number"],
     sheet: { unit: 46, left: 160, floor: 160, low: -3, high: 3 },
-    hint: "Name words and drag them. Tap one to let it ask.",
+    hint: "Name words, drag them, tap one to let it ask.",
   },
   learning: { slots: [] }, // plane_learning.js has the rest
 };

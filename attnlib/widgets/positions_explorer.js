@@ -84,7 +84,7 @@ function said(s, now) {
   const row = now.encoding[p];
   const some = row.slice(0, 4).map(signed).join(", ") + (row.length > 4 ? ", …" : "");
   const slowest = p / base ** ((d_model - 2) / d_model);
-  const range = (rows) => `Pale is ${signed(least(rows))}, strong is ${signed(most(rows))}.`;
+  const range = (rows) => `Faint is ${signed(least(rows))}, strong is ${signed(most(rows))}.`;
   const words = {
     none: {
       verdict: "All scores are equal: attention cannot tell the places apart.",
@@ -92,7 +92,7 @@ function said(s, now) {
     },
     sinusoidal: {
       verdict: "The scores follow the distance, but drift along each diagonal: places meet the word, too.",
-      encoding: ["Added to the word", `PE(${p}) = (${some}). Pale is −1, strong is 1.`],
+      encoding: ["Added to the word", `PE(${p}) = (${some}). Faint is −1, strong is 1.`],
       similarity: "PE(p) · PE(p + k)",
     },
     rotary: {

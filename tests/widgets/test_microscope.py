@@ -1,6 +1,7 @@
 """The microscope: what its panel says of a weight is what the widget's arrays give."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -58,6 +59,9 @@ def test_the_way_to_a_weight_and_on_to_the_output(widget, i, weights, output):
     for j, weight in enumerate(weights):
         found = panel(widget, i, j)
         said = lines(found)
+        score = float(re.split(" [=≈] ", said["score"])[-1])
+        added = float(found.svg["aria-label"].split()[-1].replace("−", "-"))
+        assert added == pytest.approx(score, rel=1e-4, abs=1e-6)
         assert float(said["shared"].split()[-1]) == pytest.approx(weight, abs=1e-6)
         power, _, total = said["shared"].replace(",", "").split()[:3]
         assert float(power) / float(total) == pytest.approx(weight, rel=1e-3, abs=1e-6)
