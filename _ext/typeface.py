@@ -18,15 +18,16 @@ PACKAGE = "fontpkg-source-serif-4"
 # Its licence reserves the name for the whole face: a part of it goes by another.
 FAMILY = "Text of the Book"
 SIZE = 18  # what the letters are drawn for, in pixels
-# Each style's file and weights: regular to semibold for text and headings, and regular italics.
-STYLES = {
-    "normal": ("SourceSerif4[opsz,wght].ttf", (400, 600)),
-    "italic": ("SourceSerif4-Italic[opsz,wght].ttf", (400, 400)),
-}
 # What the pages use, no more: each letter is paid for in every style.
-CHARACTERS = "".join(map(chr, range(0x20, 0x7F)))
-CHARACTERS += "\xa0§©°±²³·¹¼½¾×÷áäçèéíñóöøüŁłΔμ–—‘’“”…′⁰⁴⁶⁸←↑→↓−√∞≈≠≤≥■▶◀✓"
-FEATURES = ["ccmp", "kern", "liga", "locl", "mark"]
+ITALIC = "".join(map(chr, range(0x20, 0x7F))) + "\xa0·–—‘’“”…"
+UPRIGHT = ITALIC + "°²¼½¾×äçéóöüŁμ→−√∞≈≠≤≥▶"
+# Each style's file, weights and letters: regular to semibold for text and headings, and regular
+# italics.
+STYLES = {
+    "normal": ("SourceSerif4[opsz,wght].ttf", (400, 600), UPRIGHT),
+    "italic": ("SourceSerif4-Italic[opsz,wght].ttf", (400, 400), ITALIC),
+}
+FEATURES = ["kern", "liga"]  # more would add the letters that other languages make of these
 RULE = """@font-face {{
   font-family: "{family}"; font-style: {style}; font-weight: {weight}; font-display: swap;
   src: url("{file}") format("woff2");
@@ -57,18 +58,24 @@ def find_face(app, config):
     A name says what is inside. The names stand in each page: as one changes, all are written again.
     """
     faces = []
-    for style, (name, weights) in STYLES.items():
-        made_of = source(name).read_bytes() + repr((CHARACTERS, FEATURES, SIZE, weights)).encode()
+    for style, (name, weights, letters) in STYLES.items():
+        made_of = source(name).read_bytes() + repr((letters, FEATURES, SIZE, weights)).encode()
         file = f"text-{style}-{hashlib.sha256(made_of).hexdigest()[:8]}.woff2"
         weight = "{} {}".format(*weights)
         faces.append({"family": FAMILY, "style": style, "weight": weight, "file": file})
     config.html_context["typeface"] = faces
 
 
-def draw(name, weights):
-    """The bytes of a WOFF2 with our characters, at our size, and with the weights from and to."""
-    font = subset_font(source(name), CHARACTERS, layout_features=FEATURES, name_IDs=[0, 13, 14])
-    return woff2(instantiateVariableFont(font, {"opsz": SIZE, "wght": weights}))
+def draw(name, weights, letters):
+    """The bytes of a WOFF2 with these letters, at our size, and with the weights from and to.
+
+    How far apart letters stand is that of the regular weight: to have it for each costs 2 KB.
+    """
+    font = subset_font(source(name), letters, layout_features=FEATURES, name_IDs=[0, 13, 14])
+    regular = instantiateVariableFont(font, {"opsz": SIZE, "wght": weights[0]}, inplace=False)
+    font = instantiateVariableFont(font, {"opsz": SIZE, "wght": weights})
+    font["GPOS"] = regular["GPOS"]
+    return woff2(font)
 
 
 def write_face(app, builder):

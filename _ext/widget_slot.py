@@ -10,8 +10,8 @@ widget by a directive, with the traits that differ from their defaults as JSON:
     :::
 
 A widget that only a kernel can move stands in a cell with the tag `needs-kernel` and gets a plain
-note. Each module is written once, to a file that pages refer to; so is each file that several of
-them import.
+note. Each module and each style is written once, to a file that pages refer to; so is each file
+that several modules import.
 """
 
 import functools
@@ -124,29 +124,20 @@ def assets(names):
 
     A name changes with its content, so that a reader's browser never keeps an old one.
     """
-    texts = {(stem, "js"): text for stem, text in scripts(names).items()}
-    texts["widgets", "css"] = core.style(*names)
+    texts = {(file, "css"): core.style(file) for file in ("core", *map(core.stem, names))}
+    texts |= {(file, "js"): text for file, text in scripts(names).items()}
     return {
-        f"widgets/{stem}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
-        for (stem, suffix), text in texts.items()
+        f"widgets/{file}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
+        for (file, suffix), text in texts.items()
     }
 
 
-@functools.cache
-def all_assets():
-    """The files of all widgets, with one style for all pages, so that it is fetched once.
-
-    Each page refers to them: their names may not depend on what another page shows.
-    """
-    return assets(attnlib.widgets.__all__)
-
-
 def write_assets(app, builder):
-    """Before the first page is written: the modules of all widgets, and no others."""
+    """Before the first page is written: what all widgets need, and nothing else."""
     if builder.format != "html":
         return
     static = Path(app.outdir, "_static")
-    wanted = all_assets()
+    wanted = assets(attnlib.widgets.__all__)
     for old in static.glob("widgets/*"):
         if f"widgets/{old.name}" not in wanted:
             old.unlink()
@@ -156,17 +147,15 @@ def write_assets(app, builder):
 
 
 def add_files(app, pagename, templatename, context, doctree):
-    """Give a page the host, the modules and the style that its widgets need, and only those."""
+    """Give a page the host, the modules and the styles that its widgets need, and only those."""
     used = app.env.widgets_used.get(pagename)
     if not used:
         return
     app.add_js_file("widget_host.js", loading_method="defer")
-    stems = scripts(used).keys()
-    for name in all_assets():
-        stem, _, suffix = Path(name).name.split(".")
-        if suffix == "css":
+    for name in assets(sorted(used)):
+        if name.endswith(".css"):
             app.add_css_file(name)
-        elif stem in stems:
+        else:
             app.add_js_file(name, loading_method="defer")
 
 

@@ -18,7 +18,7 @@ _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULTILINE)
 # Comments and indents are for whoever reads the files; of a page's bytes they would be a quarter.
 _COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
-_ASIDE = re.compile(r"^[ \t]+|[ \t]+// [^\n\"'`]*$", re.MULTILINE)
+_ASIDE = re.compile(r"^[ \t]+|[ \t]+(?:// [^\n\"'`]*|/\*[^\n]*\*/)$", re.MULTILINE)
 
 # What scores may be divided by, as a function of d_k.
 DIVISORS = {"sqrt": math.sqrt, "none": lambda d_k: 1.0, "d_k": float}
@@ -57,9 +57,8 @@ def module(name, apart=()):
 
 @functools.cache
 def source(file):
-    """The text of a file of JavaScript, without what is only for whoever reads it."""
-    text = (_HERE / f"{file}.js").read_text(encoding="utf-8")
-    return _ASIDE.sub("", _COMMENT.sub("", text))
+    """The script of a widget, or one that it imports, bare."""
+    return bare((_HERE / f"{file}.js").read_text(encoding="utf-8"))
 
 
 def _imported(file):
@@ -105,10 +104,15 @@ def bounds(cls):
     return found
 
 
-def style(*names):
-    """The style that all widgets share, then those of the widgets `names`."""
-    files = (_HERE / "core.css", *(_HERE / f"{stem(name)}.css" for name in names))
-    return _COMMENT.sub("", "".join(file.read_text(encoding="utf-8") for file in files))
+@functools.cache
+def style(file):
+    """The style of a widget, or "core", the one that all share, bare."""
+    return bare((_HERE / f"{file}.css").read_text(encoding="utf-8"))
+
+
+def bare(text):
+    """A script or a style without what is only for whoever reads it."""
+    return _ASIDE.sub("", _COMMENT.sub("", text))
 
 
 def word_vector(word, role, d):
@@ -161,7 +165,7 @@ class CourseWidget(anywidget.AnyWidget):
         # anywidget makes a class of the same name anew for each widget, with traits for the two.
         if "_esm" not in vars(cls):
             cls._esm = module(cls.__name__)
-            cls._css = palette.css() + style(cls.__name__)
+            cls._css = palette.css() + style("core") + style(stem(cls.__name__))
             traits = ((n, t) for n, t in vars(cls).items() if isinstance(t, traitlets.TraitType))
             cls._state = {name: trait for name, trait in traits if trait.metadata.get("sync")}
             cls._shown = [name for name, trait in cls._state.items() if not trait.read_only]

@@ -16,8 +16,8 @@ export const shared = {
 };
 export const label = ({ title }) => (title ? `Heads viewer: ${title}` : "Heads viewer");
 
-const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"; // of base64
-const STEPS = 65535; // a weight travels as a whole number of these
+const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const SHORT = 32; // a step of a weight is a single digit if it is below this, else two
 const SHADES = { small: 8, lines: 20 }; // how many steps of opacity a drawing has
 const LINES = { row: "of this token", all: "of all tokens" };
 const MEANS = {
@@ -32,15 +32,14 @@ const MEANS = {
 const HEAT = { width: 360, height: 334, left: 74, top: 64, size: 262 };
 const LINKS = { ...HEAT, width: 330, queries: 84, from: 92, to: 212, keys: 220, numbers: 328 };
 
-/** The weights of a text, [layer][head][query][key], from base64: 16 bits each, the high ones first. */
+/** The weights of a text, [layer][head][query][key]: thousandths, and finer steps where these are few. */
 function unpack({ tokens, n_layers, n_heads, weights }) {
-  let [at, bits, n_bits] = [0, 0, 0];
+  let at = 0;
+  const digit = () => DIGITS.indexOf(weights[at++]);
   const next = () => {
-    for (; n_bits < 16; n_bits += 6) bits = (bits << 6) | DIGITS.indexOf(weights[at++]);
-    n_bits -= 16;
-    const steps = bits >> n_bits;
-    bits &= (1 << n_bits) - 1;
-    return steps / STEPS;
+    const first = digit();
+    if (first < SHORT) return (first * first) / SHORT / 1000;
+    return (SHORT + (first - SHORT) * DIGITS.length + digit()) / 1000;
   };
   const { length: n } = tokens;
   return [n_layers, n_heads, n, n].reduceRight((make, many) => () => Array.from({ length: many }, make), next)();
@@ -108,8 +107,8 @@ export function code(state) {
     "",
     `tokens = ${JSON.stringify(tokens)}`,
     `layer, head, row = ${state.layer}, ${state.head}, ${row}  # counted from 0`,
-    "# queries in rows, keys in columns; exact to 1/131070",
-    ...numpyArray("weights", weights, 9),
+    "# queries in rows, keys in columns; the first two decimals are right",
+    ...numpyArray("weights", weights),
     ...(masked ? ["mask = np.array([  # True = may attend", ...allowed.map(line), "])"] : []),
     "",
     "attends = weights.any(axis=1)  # rows of zeros have nothing to attend to",
@@ -228,7 +227,7 @@ ${choice("lines", "Lines", LINES)}</div>`,
 function said(pointed, { tokens, weights, allowed }) {
   if (!pointed || pointed.i >= tokens.length || pointed.j >= tokens.length) return "Tap a weight to see what it tells.";
   const { i, j } = pointed;
-  const weight = allowed[i][j] ? `weight ${weights[i][j].toFixed(4)}` : "forbidden by the mask";
+  const weight = allowed[i][j] ? `weight ${two(weights[i][j])}` : "forbidden by the mask";
   return `${tokens[i]} → ${tokens[j]}: ${weight}`;
 }
 

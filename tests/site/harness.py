@@ -73,8 +73,9 @@ def write_page(folder, *widgets):
     """Write a page with these widgets, and what it refers to."""
     names = sorted({type(widget).__name__ for widget in widgets})
     slots = "".join(widget_slot.slot(type(widget).__name__, widget.state) for widget in widgets)
+    styles = "".join(map(core.style, ["core", *map(core.stem, names)]))
     for file, text in {
-        "page.html": PAGE.format(slots=slots, css=palette.css() + core.style(*names)),
+        "page.html": PAGE.format(slots=slots, css=palette.css() + styles),
         "widget_host.js": host(),
         "module.js": "".join(widget_slot.scripts(names).values()),
     }.items():

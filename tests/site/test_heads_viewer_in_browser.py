@@ -138,11 +138,11 @@ def test_what_is_pointed_at_follows_and_is_forgotten(open_viewer):
     unit = box["width"] / 360
     page.mouse.move(box["x"] + unit * (74 + 2.5 * 262 / 5), box["y"] + unit * (64 + 262 / 10))
     page.evaluate(FRAMES)
-    assert cell.inner_text() == f"The → sat: weight {viewer.weights[0, 2]:.4f}"
+    assert cell.inner_text() == f"The → sat: weight {viewer.weights[0, 2]:.2f}"
     choose = "([name, value]) => document.querySelector('.widget-slot').model.set(name, value)"
     page.evaluate(choose, ["head", 0])
     page.evaluate(FRAMES)
-    assert cell.inner_text() == f"The → sat: weight {viewer.all_weights[1, 0, 0, 2]:.4f}"
+    assert cell.inner_text() == f"The → sat: weight {viewer.all_weights[1, 0, 0, 2]:.2f}"
     page.evaluate(choose, ["text", 1])
     page.evaluate(FRAMES)
     assert cell.inner_text() == "A → ran: forbidden by the mask"

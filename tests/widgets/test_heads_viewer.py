@@ -1,6 +1,5 @@
 """HeadsViewer: what it takes, its numbers against NumPy, its picture, its errors."""
 
-import base64
 import gzip
 
 import numpy as np
@@ -83,6 +82,13 @@ def means(weights):
     return {name: np.mean(found) if found else None for name, found in numbers.items()}
 
 
+def assert_carried(carried, weights):
+    """As they are written with two decimals, and nearly so beyond."""
+    assert abs(carried - weights).max() <= 1.3e-3
+    written = [np.floor(100 * each + 0.5 + 1e-9) for each in (carried, weights)]
+    np.testing.assert_array_equal(*written)
+
+
 def parts(viewer):
     """What the picture says: the sentence, and the five means."""
     soup = picture(viewer)
@@ -98,7 +104,7 @@ def test_numbers_done_by_hand():
     viewer = HeadsViewer(CAT, HAND, row=1)
     expected = {"previous": 0.6, "itself": 1.1 / 3, "next": 0.125, "first": 1.7 / 3}
     found = js(viewer, "compute(state)")
-    assert found["means"] == pytest.approx(expected | {"entropy": entropy}, abs=2e-4)
+    assert found["means"] == pytest.approx(expected | {"entropy": entropy}, abs=1e-3)
     assert parts(viewer)[0] == "Head 1: 'cat' attends most to 'The' (1.00)"
     viewer.head, viewer.row = 1, 2  # the empty row counts in no mean
     expected = {"previous": 0.5, "itself": 0, "next": 0.75, "first": 0.25}
@@ -132,7 +138,7 @@ def test_equal_tokens_are_numbered():
 def test_the_page_gets_the_weights_and_computes_their_means(viewer):
     found = js(viewer, "compute(state)")
     carried = np.array(found["weights"])
-    assert abs(carried - viewer.weights).max() <= 1 / 131070 + 1e-15
+    assert_carried(carried, viewer.weights)
     assert found["tokens"] == viewer.tokens
     np.testing.assert_array_equal(found["allowed"], viewer.mask)
     row = carried[picked(viewer)]
@@ -141,17 +147,23 @@ def test_the_page_gets_the_weights_and_computes_their_means(viewer):
         assert found["means"][name] == (None if mean is None else pytest.approx(mean, abs=1e-9))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])  # 2 bytes each, of which base64 takes 3 at once
-def test_all_heads_travel(n):
-    weights = random_weights(2, 3, n, seed=n)
-    viewer = HeadsViewer(list("abcde")[:n], weights)
+def test_all_heads_travel():
+    weights = random_weights(2, 3, 5)
+    viewer = HeadsViewer(list("abcde"), weights)
     assert viewer.all_weights.tolist() == weights.tolist()
     for place in np.ndindex(2, 3):
         viewer.layer, viewer.head = place
-        carried = np.array(js(viewer, "compute(state)")["weights"])
-        assert abs(carried - weights[place]).max() <= 1 / 131070 + 1e-15
-    steps = np.frombuffer(base64.b64decode(viewer.texts[0]["weights"]), ">u2")
-    np.testing.assert_allclose(steps / 65535, weights.ravel(), rtol=0, atol=1 / 131070 + 1e-15)
+        assert_carried(np.array(js(viewer, "compute(state)")["weights"]), weights[place])
+
+
+def test_weights_of_all_sizes_travel():
+    """Also those next to half a hundredth, where the nearest step would not round alike."""
+    for start in np.arange(0, 0.5, 0.0256):
+        small = start + 0.0004 * np.arange(64)
+        weights = np.zeros((1, 64, 64))
+        weights[0, :, :2] = np.stack([small, 1 - small], axis=1)
+        viewer = HeadsViewer(list("ab" * 32), weights)
+        assert_carried(np.array(js(viewer, "compute(state)")["weights"]), viewer.weights)
 
 
 @some
@@ -164,10 +176,10 @@ def test_copied_code_gives_the_weights_and_their_means(viewer):
         viewer.head,
         picked(viewer),
     ]
-    np.testing.assert_allclose(names["weights"], viewer.weights, rtol=0, atol=1e-5)
+    assert_carried(names["weights"], viewer.weights)
     np.testing.assert_array_equal(names.get("mask", np.ones_like(viewer.mask)), viewer.mask)
     for line, mean in zip(names["printed"], means(viewer.weights).values(), strict=False):
-        assert line == "none" if mean is None else float(line) == pytest.approx(mean, abs=0.0051)
+        assert line == "none" if mean is None else float(line) == pytest.approx(mean, abs=0.015)
 
 
 # -------------------------------------------------------------------------------- What it takes
@@ -369,7 +381,7 @@ def test_each_small_head_stands_in_its_place(mask):
 @given(viewer=viewers())
 def test_picture_states_what_the_weights_say(viewer):
     soup = picture(viewer)
-    steps = np.round(viewer.weights * 65535) / 65535
+    steps = np.array(js(viewer, "compute(state)")["weights"])
     numbers = [b.get_text() for b in soup.select(".summary b")]
     two = [f"{mean + 1e-9:.2f}" if mean is not None else "–" for mean in means(steps).values()]
     assert numbers == two
@@ -416,10 +428,10 @@ def test_hostile_names_are_text_in_the_picture():
 
 
 def test_a_whole_model_stays_small():
-    """6 layers of 12 heads over 16 tokens: 18432 numbers in 48 KiB, their picture beside them."""
+    """6 layers of 12 heads over 16 tokens: 18432 numbers, their picture beside them."""
     tokens = [f"word{i}" for i in range(16)]
     viewer = HeadsViewer(tokens, random_weights(6, 12, 16))
     packed, markup = viewer.texts[0]["weights"], drawn(viewer)
-    assert len(packed) == 18432 * 2 * 4 // 3 == 49152
+    assert len(packed) < 2 * 18432
     assert len(markup) < 75_000
-    assert len(gzip.compress((packed + markup).encode())) < 50_000
+    assert len(gzip.compress((packed + markup).encode())) < 30_000
