@@ -4,14 +4,15 @@
  *
  * `letters_model.js` computes.
  */
-import { buttons, element, html, shades, table, two } from "./core.js";
+import { buttons, called, cellAt, dotProducts, element, html, shades, table, two } from "./core.js";
 import { LETTERS, copied, isOff, read, unpack } from "./letters_model.js";
+import { liveMicroscope, look, weightPanel } from "./microscope.js";
 
 export const defaults = { text: "cfakdcgbfaec", place: 23, off: [], model: "priced", models: {}, tests: "" };
 export const layout = "abh-instrument";
 
-/** Shares of right answers by model and heads, as far as they are measured in this page. */
-export const own = { scores: {} };
+/** Shares of right answers by model and heads, as far as measured in this page; a weight under the microscope, of [layer, head]. */
+export const own = { scores: {}, lens: null, lensed: [1, 0] };
 
 const LONGEST = 24; // letters of a sentence in training, and of a test
 const isText = (text) => /^[a-p]{1,24}$/.test(text);
@@ -47,6 +48,22 @@ export function compute(s) {
   return {
     asks, says: shares.indexOf(Math.max(...shares)), copied: copied(modelOf(s), found, s.off),
     shares: found.shares, weights: found.weights,
+  };
+}
+
+/** What the microscope needs of a weight. */
+function weightOf(s, { weights }) {
+  const [[i, j], [layer, one]] = [s.lens, s.lensed];
+  if (Math.max(i, j) >= s.text.length) return null;
+  const { n_heads } = modelOf(s);
+  const step = read(modelOf(s), tokensOf(s.text), s.off).steps[layer];
+  const d = step.queries[0].length / n_heads;
+  const part = (rows) => rows.map((row) => Array.from(row.slice(one * d, (one + 1) * d)));
+  const [queries, keys] = [part(step.queries), part(step.keys)];
+  const names = called(Array.from(s.text));
+  return {
+    asks: names[i], names, j, query: queries[i], key: keys[j], scores: dotProducts([queries[i]], keys, d)[0],
+    divisor: [Math.sqrt(d), `√${d}`], free: names.map((_, k) => k <= i), weights: weights[layer][one][i],
   };
 }
 
@@ -119,8 +136,8 @@ function head({ off }, { weights, asks }, layer, one) {
   const all = { viewBox: `-.5 0 ${n} ${n}`, "aria-hidden": "true", class: isOff(off, layer, one) ? "off" : false };
   const frame = element("rect", { x: -0.5, y: asks, width: n, height: 1, class: "frame" });
   const box = { type: "checkbox", name: "head", value: `${layer}${one}`, checked: !isOff(off, layer, one) };
-  return html`<label class="head"><span>${element("input", box)} head ${one + 1}</span>
-${element("svg", all, shades(weights[layer][one], 8), frame)}</label>`;
+  return html`<div class="head"><label>${element("input", box)} head ${one + 1}</label>
+${element("svg", { ...all, "data-part": "map", "data-head": `${layer}${one}` }, shades(weights[layer][one], 8), frame)}</div>`;
 }
 
 /** The shares of all letters at the place that asks. */
@@ -154,17 +171,20 @@ function verdict({ text }, { asks, says }) {
   return answer === says ? "Right." : html`Wrong: after the last ${text[asks]} came <b class="value">${LETTERS[answer]}</b>.`;
 }
 
-/** In words what the first head of layer 2 that is on looks at, and what comes of it. */
+/** The head of layer 2 of which the words tell: the first that is on. */
+const speaker = ({ off }) => Math.max(0, HEADS.findIndex((one) => !isOff(off, 1, one)));
+
+/** In words what a head of layer 2 looks at, and what comes of it. */
 function told(s, now) {
   const { text, off } = s;
   const { asks, weights, shares, says, copied: sources } = now;
-  const on = HEADS.filter((one) => !isOff(off, 1, one));
-  const answer = html`The model says <b class="value">${LETTERS[says]}</b>, share ${two(shares[asks][says])}. ${verdict(s, now)}`;
-  if (!on.length) return html`No head of layer 2 is on. ${answer}`;
-  const row = weights[1][on[0]][asks];
+  const one = speaker(s);
+  const answer = html`The model says <b class="value">${LETTERS[says]}</b> (${two(shares[asks][says])}). ${verdict(s, now)}`;
+  if (isOff(off, 1, one)) return html`No head of layer 2 is on. ${answer}`;
+  const row = weights[1][one][asks];
   const j = row.indexOf(Math.max(...row));
   const before = sources[j] < 0 ? "" : html`, which stands after <b class="key">${text[sources[j]]}</b>`;
-  return html`At <b class="query">${text[asks]}</b>, head ${on[0] + 1} of layer 2 looks at <b class="key">${text[j]}</b> (${two(row[j])})${before}. ${answer}`;
+  return html`At <b class="query">${text[asks]}</b>, head ${one + 1} of layer 2 looks at <b class="key">${text[j]}</b> (${two(row[j])})${before}. ${answer}`;
 }
 
 export function picture(s) {
@@ -180,12 +200,13 @@ ${element("input", { type: "text", name: "text", value: s.text, autocomplete: "o
 ${element("input", { type: "range", name: "place", min: 1, max: n, value: now.asks + 1, "aria-valuetext": `letter ${now.asks + 1}, ${s.text[now.asks]}` })}</label>`,
     ladder(s, now),
     html`<div class="heads" role="group" aria-label="Heads that take part">${LAYERS.map(layer)}</div>`,
-    html`<p class="said" role="status" data-part="said">${element("span", { "data-key": [s.text, now.asks, s.model, s.off].join() }, told(s, now))}</p>`,
+    html`<div class="said"><p role="status" data-part="said">${element("span", { "data-key": [s.text, now.asks, s.model, s.off].join() }, told(s, now))}</p><button type="button" name="why">Why?</button></div>`,
     bars(now),
     html`<div class="score"><p>Right answers in ${s.tests.length / LONGEST} test sentences with these heads, measured in this page: <b class="big" data-part="score">${s.scores[setting(s.model, s.off)] ?? "?"}</b></p>
 <div class="trained" role="group" aria-label="How the model was trained"><p>Trained</p>${Object.keys(MODELS).map(choice)}</div></div>`,
     board(s),
     buttons(),
+    weightPanel(s.lens && weightOf(s, now)),
     () => html`<div class="visually-hidden">${tables(s, now)}</div>`,
   ];
 }
@@ -280,6 +301,21 @@ export function live(view) {
     const rest = off.filter((other) => String(other) !== String(one));
     choose({ off: event.target.checked ? rest : [...rest, one] });
   });
+  view.on("why", "click", () => {
+    const s = view.state();
+    const { weights, asks } = compute(s);
+    const row = weights[1][speaker(s)][asks];
+    view.set({ lensed: [1, speaker(s)] });
+    look(view, [asks, row.indexOf(Math.max(...row))]);
+  });
+  view.on("map", "click", (event, map) => {
+    const { length } = view.state().text;
+    const cell = cellAt(event, map, length, length, { left: 0, top: 0, size: length });
+    if (!cell?.inside) return;
+    view.set({ lensed: Array.from(map.dataset.head, Number) });
+    look(view, [cell.i, cell.j]);
+  });
+  liveMicroscope(view);
   view.on("model", "change", (event) => choose({ model: event.target.value }));
   const pick = (button) => choose({ off: Array.from(button.dataset.set, (digit) => [digit >> 1, digit & 1]) });
   view.on("board", "click", (event) => event.target.closest("button") && pick(event.target.closest("button")));

@@ -96,7 +96,7 @@ function multiHead(x, { w_q, b_q, w_k, b_k, w_v, b_v, w_o, b_o }, n_heads, isOff
     heads.forEach(({ output }, head) => isOff(head) || row.set(output[i], head * d));
     return row;
   });
-  return { weights: heads.map((head) => head.weights), values, output: linear(merged, w_o, b_o) };
+  return { weights: heads.map((head) => head.weights), queries, keys, values, output: linear(merged, w_o, b_o) };
 }
 
 /** Where a token stands, as hands of clocks: chapter 7. */
@@ -110,7 +110,7 @@ function position(p, d_model) {
 /**
  * What the model makes of tokens (numbers of letters) while the heads `off`, [layer, head], add
  * nothing: shares (n, 16), and weights by layer and head, each (n, n). `steps` holds, of each
- * layer, the rows that it was given and the values of its heads.
+ * layer, the rows that it was given and the queries, keys and values of its heads side by side.
  */
 export function read(model, tokens, off = []) {
   const d_model = model.w_out.length;
@@ -119,7 +119,7 @@ export function read(model, tokens, off = []) {
   model.layers.forEach((layer, l) => {
     const attended = multiHead(layerNorm(x, layer.gamma_1, layer.beta_1), layer, model.n_heads, (h) => isOff(off, l, h));
     weights.push(attended.weights);
-    steps.push({ x, values: attended.values });
+    steps.push({ x, queries: attended.queries, keys: attended.keys, values: attended.values });
     x = add(x, attended.output);
     x = add(x, feedForward(layerNorm(x, layer.gamma_2, layer.beta_2), layer));
   });

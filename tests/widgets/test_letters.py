@@ -5,13 +5,14 @@ import itertools
 import numpy as np
 import pytest
 import traitlets
+from bs4 import BeautifulSoup
 from hypothesis import given
 
 from attnlib import induction
 from attnlib.widgets import Letters
 from attnlib.widgets.letters import LETTERS, held_out
 from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import drawn, js, picture, run
 from tests.widgets.samples import SAMPLES
 
 letters = SAMPLES[Letters]
@@ -83,7 +84,7 @@ def test_picture_says_what_it_shows():
     soup = picture(Letters(text="cfac", off=[[0, 1], [1, 1]]))
     said = soup.select_one("[data-part=said]").get_text()
     assert said.startswith("At c, head 1 of layer 2 looks at f (0.")
-    assert "which stands after c. The model says f, share" in said and said.endswith("Right.")
+    assert "which stands after c. The model says f (" in said and said.endswith("Right.")
     assert soup.select_one("[data-row=asks] .asks").get_text() == "c"
     assert [box.has_attr("checked") for box in soup.select("[name=head]")] == [1, 0, 1, 0]
     assert len(soup.select("[data-part=lines_2] .second")) == 0  # a head that is off draws no line
@@ -133,3 +134,17 @@ def test_wrong_kinds_are_refused():
         Letters(place=24)
     with pytest.raises(traitlets.TraitError, match="read-only"):
         Letters().models = {}
+
+
+@pytest.mark.parametrize(("layer", "head"), [(0, 1), (1, 0)])
+def test_the_microscope_shows_how_a_weight_comes_about(layer, head):
+    made = Letters(text="cfacgb", off=[[0, 1]])
+    lens_on = {"scores": {}, "lensed": [layer, head]}
+    soup = BeautifulSoup(drawn(made, lens=[4, 3], **lens_on), "html.parser")
+    lens = soup.select_one("[data-part=lens]")
+    assert lens.select_one(".lens-head").get_text().startswith("g asks, c (4) answers:")
+    weight = float(lens.select_one(".lens-head .weight").get_text())
+    assert weight == pytest.approx(made.weights[layer, head, 4, 3], abs=1e-6)
+    said = lens.select_one(".lens-lines").get_text()
+    assert "÷ √16" in said
+    assert "may not look at" in drawn(made, lens=[3, 4], **lens_on)
