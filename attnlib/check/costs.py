@@ -194,9 +194,9 @@ def grouped_attention(function):
     cases = {
         "6 heads with 3 of keys": sizes(n_heads=6, n_kv_heads=3, n_q=5, n_k=7, d_k=11, d_v=13),
         "6 heads with 2 of keys": sizes(n_heads=6, n_kv_heads=2, n_q=7, n_k=5, d_k=3, d_v=11),
-        "a batch of 2": sizes(2, n_heads=4, n_kv_heads=2, n_q=3, n_k=5, d_k=7, d_v=2),
+        "a batch of 3": sizes(3, n_heads=4, n_kv_heads=2, n_q=3, n_k=5, d_k=7, d_v=2),
         "two axes before the heads": sizes(
-            3, 2, n_heads=9, n_kv_heads=3, n_q=2, n_k=5, d_k=5, d_v=3
+            5, 2, n_heads=9, n_kv_heads=3, n_q=2, n_k=5, d_k=5, d_v=3
         ),
         "a head of keys for each of queries": sizes(
             n_heads=3, n_kv_heads=3, n_q=5, n_k=2, d_k=7, d_v=5

@@ -409,6 +409,7 @@ def relative_bias(function):
         "a table that reaches every key": (draw(3, 5), draw(11, seed=1)),
         "keys beyond the table": (draw(5, 7, seed=2), draw(3, seed=3)),
         "more queries than keys": (draw(7, 3, seed=4), draw(5, seed=5)),
+        "many more keys than queries": (draw(2, 11, seed=6), draw(7, seed=7)),
         "float32": (draw(5, 7, seed=2).astype(np.float32), draw(3, seed=3).astype(np.float32)),
     }
     return judge(function, right, mistakes, cases, {"scores": "one for each query and key"})

@@ -584,6 +584,7 @@ def online_softmax(function):
         "scores that rise by the thousand": (s + 1e3 * np.arange(7), V, 2),
         "scores that fall by the thousand": (s - 1e3 * np.arange(7), V, 2),
         "scores near -10,000": (s - 1e4, V, 2),
+        "scores from -10,000 to 10,000": (1e4 * np.tanh(s), V, 3),
         "float32": (s.astype(np.float32), V.astype(np.float32), 2),
     }
     returns = {"output": "one number for each dimension of the values"}

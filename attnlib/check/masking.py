@@ -299,7 +299,10 @@ def masked_softmax(function):
         "allowed scores of 0": (np.where(draw(3, 5, seed=3) > 0, 0.0, draw(3, 5)), mask[:3, :5]),
         "scores near -1,000,000": (scores - 1e6, mask),
         "scores near 1,000,000": (scores + 1e6, empty),
-        "rows that are far apart": (scores + 1e4 * np.arange(5)[:, None], mask),
+        "rows that are far apart, the last one wide": (
+            np.vstack([scores + 1e4 * np.arange(5)[:, None], 1e4 * scores[:1]]),
+            np.vstack([mask, mask[:1]]),
+        ),
         "a blocked score of 10,000": (np.where(mask, scores, 1e4), mask),
         "a mask that blocks nothing": (draw(3, 2, seed=2), np.ones((3, 2), dtype=bool)),
         "scores of float32": (scores.astype(np.float32), empty),
