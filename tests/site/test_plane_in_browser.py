@@ -269,10 +269,11 @@ def test_learning_runs_and_pauses_and_takes_one_step(open_plane):
     page.get_by_role("button", name="Pause").click()
     plane = agrees(page)
     assert 2 <= plane.step < 100 and plane.step == int(plane.step)
-    page.get_by_role("button", name="One step").click()
-    page.wait_for_function(f"{step} === {plane.step + 1}")
+    for after in (1, 2):
+        page.get_by_role("button", name="One step").click()
+        page.wait_for_function(f"{step} === {plane.step + after}", timeout=5000)
     page.evaluate(FRAMES)
-    assert agrees(page).step == plane.step + 1  # and there it stands
+    assert agrees(page).step == plane.step + 2  # and there it stands
 
 
 @pytest.mark.parametrize("scene", ["bank", "prices", "turned", "words", "learning"])
