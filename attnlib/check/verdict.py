@@ -243,20 +243,20 @@ def time_limit(seconds):
         if running:
             raise TimeIsUpError
 
-    running = True
+    running = False
     try:
-        set_timer, timer = signal.setitimer, signal.ITIMER_REAL
         handler = signal.signal(signal.SIGALRM, stop)
-    except (AttributeError, ValueError):  # no such signal here, or not the main thread
+        # It rings again and again: a loop may catch whatever is raised in it.
+        earlier = signal.setitimer(signal.ITIMER_REAL, seconds, 0.1)
+    except (AttributeError, ValueError, OSError):  # no such signal here, or not the main thread
         yield
         return
-    # It rings again and again: a loop may catch whatever is raised in it.
-    earlier = set_timer(timer, seconds, 0.1)
     try:
+        running = True
         yield
     finally:
         running = False
-        set_timer(timer, *earlier)
+        signal.setitimer(signal.ITIMER_REAL, *earlier)
         signal.signal(signal.SIGALRM, handler)
 
 
