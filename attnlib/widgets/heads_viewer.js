@@ -94,7 +94,7 @@ function means(weights) {
 function weightOf([i, j], { tokens, weights, allowed }) {
   if (Math.max(i, j) >= tokens.length) return null;
   const names = called(tokens);
-  return { asks: names[i], names, j, free: allowed[i], weights: weights[i], unit: 1 / STEPS };
+  return { asks: names[i], names, j, free: allowed[i], weights: weights[i], unit: 1 / SHORT / 1000 };
 }
 
 /** Runnable NumPy for what is on the screen. */
