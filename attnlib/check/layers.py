@@ -508,8 +508,8 @@ def online_softmax(function):
             streamed(total_by=swell, output_by=swell),
         ),
         (
-            "NaN from the first block on, where the old maximum is -inf: e^(new - old) and "
-            "e^(s - old) are infinite there. Use e^(old - new) and e^(s - new).",
+            "There is NaN for all inputs. Often the old maximum, -inf at first, stands where it "
+            "gives infinity: use e^(old - new) and e^(s - new).",
             lambda s, V, block: np.full_like(V[0], np.nan),
         ),
         (
