@@ -1,6 +1,7 @@
 """The instruments of the course: ipywidgets that also live in a page without a kernel."""
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
+from attnlib.widgets.backwards import Backwards
 from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.flow import Flow
 from attnlib.widgets.heads_viewer import HeadsViewer
@@ -17,6 +18,7 @@ from attnlib.widgets.scaling_explorer import ScalingExplorer
 
 __all__ = [
     "AttentionExplorer",
+    "Backwards",
     "CostCalculator",
     "Flow",
     "HeadsViewer",

@@ -153,6 +153,22 @@ class Whole(traitlets.Int):
         return value
 
 
+class Number(traitlets.Float):
+    """A trait that holds a number from `least` to `most`; others are a ValueError."""
+
+    def __init__(self, least, most, default, **metadata):
+        super().__init__(default, **metadata)
+        self.least, self.most = least, most
+
+    def validate(self, obj, value):
+        """Return `value` if it lies within the bounds."""
+        value = super().validate(obj, value)
+        if isinstance(value, bool) or not self.least <= value <= self.most:
+            bounds = f"from {self.least} to {self.most}"
+            raise ValueError(f"{self.name} needs a number {bounds}; got {value!r}")
+        return value
+
+
 class CourseWidget(anywidget.AnyWidget):
     """An anywidget that is drawn in JavaScript alone: while the book is built, and alive.
 

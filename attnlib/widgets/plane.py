@@ -6,7 +6,7 @@ import numpy as np
 import traitlets
 
 from attnlib.attention import softmax
-from attnlib.widgets.core import CourseWidget, Whole, word_vector
+from attnlib.widgets.core import CourseWidget, Number, Whole, word_vector
 
 MOST_SHARPNESS = 4
 MOST_WORDS, LONGEST = 8, 12
@@ -48,22 +48,6 @@ BEGINNINGS = {
         "words": {"cat": [2, 1.5], "dog": [1.5, 2], "car": [-2, 1], "bus": [-2, -1], "it": [1, 0.5]}
     },
 }
-
-
-class Number(traitlets.Float):
-    """A trait that holds a number from `least` to `most`; others are a ValueError."""
-
-    def __init__(self, least, most, default, **metadata):
-        super().__init__(default, **metadata)
-        self.least, self.most = least, most
-
-    def validate(self, obj, value):
-        """Return `value` if it lies within the bounds."""
-        value = super().validate(obj, value)
-        if isinstance(value, bool) or not self.least <= value <= self.most:
-            bounds = f"from {self.least} to {self.most}"
-            raise ValueError(f"{self.name} needs a number {bounds}; got {value!r}")
-        return value
 
 
 class Plane(CourseWidget):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from attnlib.masks import causal_mask
 from attnlib.widgets import (
     AttentionExplorer,
+    Backwards,
     CostCalculator,
     Flow,
     HeadsViewer,
@@ -22,6 +23,7 @@ from attnlib.widgets import (
     Progress,
     Quiz,
     ScalingExplorer,
+    backwards,
     plane,
     positions_explorer,
 )
@@ -85,6 +87,28 @@ def quizzes(draw):
         ]
         questions.append({"text": draw(sentences), "options": options})
     return Quiz(questions, key="a-quiz", chosen=[draw(st.integers(-1, 2)) for _ in range(2)])
+
+
+@st.composite
+def walks(draw):
+    """A Backwards with any numbers, at any of its stages, with any entry looked at."""
+    entries = st.floats(-2, 2).map(lambda x: round(x, 2) + 0.0)
+
+    def matrix(rows, columns):
+        row = st.lists(entries, min_size=columns, max_size=columns)
+        return draw(st.lists(row, min_size=rows, max_size=rows))
+
+    name, (rows, columns) = draw(st.sampled_from(list(backwards.SHAPES.items())))
+    return Backwards(
+        x=matrix(2, 4),
+        **{w: matrix(4, 2) for w in ("w_q", "w_k", "w_v")},
+        row=draw(st.integers(0, 1)),
+        column=draw(st.integers(0, 1)),
+        causal=draw(st.booleans()),
+        stage=draw(st.sampled_from(backwards.STAGES)),
+        cell=f"{name}.{draw(st.integers(0, rows - 1))}.{draw(st.integers(0, columns - 1))}",
+        nudge=draw(st.integers(-20, 20)) / 20,
+    )
 
 
 @st.composite
@@ -210,6 +234,7 @@ SAMPLES = {
         st.sampled_from(["list", "bar", "keep"]),
     ),
     Quiz: quizzes(),
+    Backwards: walks(),
     CostCalculator: costs(),
     Flow: flows(),
     MaskPainter: painters(),

@@ -1,0 +1,100 @@
+"""Backwards in a real browser: walked, picked and nudged by keyboard, by click and by tap."""
+
+import pytest
+from playwright.sync_api import expect
+
+from attnlib.widgets import Backwards
+from tests.site.harness import (
+    FRAMES,
+    assert_nothing_moves,
+    drawn_texts,
+    phone,
+    served,
+    texts,
+    wake,
+    write_page,
+)
+
+PARTS = ("by", "foretold", "really", "slope", "graph")
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("backwards")
+    write_page(folder, Backwards(stage="forwards"))
+    with served(folder) as addresses:
+        yield addresses
+
+
+@pytest.fixture
+def live(page, addresses):
+    return wake(page, addresses["http"])
+
+
+def shows(page, **state):
+    return texts(page, PARTS) == drawn_texts(Backwards(**state), PARTS)
+
+
+def entry(page, name):
+    return page.locator(f"[data-cell='{name}']")
+
+
+def test_walk_back_box_by_box_and_each_time_its_steepest_entry_is_told(live):
+    for stage, cell in [("Z", "Z.0.0"), ("V", "V.1.0"), ("A", "A.0.0"), ("S", "S.0.0")]:
+        live.get_by_role("button", name="One box further back").click()
+        assert shows(live, stage=stage, cell=cell)
+    live.get_by_role("button", name="One box forwards again").click()
+    assert shows(live, stage="A", cell="A.0.0")
+
+
+def test_keyboard_alone_picks_nudges_and_walks(live):
+    press = live.keyboard.press
+    entry(live, "Q.0.1").focus()
+    for _ in range(5):
+        press("PageDown")
+        live.evaluate(FRAMES)
+    press("ArrowLeft")  # from the steepest query, Chai's first number, there is no way on
+    press("ArrowRight")
+    expect(entry(live, "Q.0.1")).to_be_focused()
+    slider = live.get_by_role("slider")
+    slider.focus()
+    press("End")
+    assert shows(live, stage="Q", cell="Q.0.1", nudge=1)
+    press("ArrowLeft")
+    assert shows(live, stage="Q", cell="Q.0.1", nudge=0.95)
+    live.get_by_role("button", name="Reset").press("Enter")
+    expect(live.locator(".slope")).to_have_count(0)
+
+
+def test_mask_and_target_change_what_comes_back(live):
+    live.get_by_role("button", name="Queries").click()
+    live.get_by_label("Wanted larger").select_option("1.0")
+    assert shows(live, stage="Q", cell="Q.0.0", row=1)
+    live.get_by_label("Causal mask").check()
+    live.get_by_label("Wanted larger").select_option("0.0")
+    assert shows(live, stage="Q", cell="Q.0.0", causal=True)
+
+
+def test_a_tap_picks_an_entry(browser, addresses):
+    with phone(browser, addresses["http"]) as page:
+        page.get_by_role("button", name="X, the layer below").tap()
+        entry(page, "K.1.0").tap()
+        assert shows(page, stage="X", cell="K.1.0")
+
+
+def test_it_walks_by_itself_and_stops_when_it_is_told(live):
+    live.get_by_role("button", name="Walk back").click()
+    expect(entry(live, "Z.0.0").locator(".slope")).to_have_text("+1")
+    live.get_by_role("button", name="Pause").click()
+    live.wait_for_timeout(3000)
+    assert entry(live, "V.1.0").locator(".slope").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_nothing_moves_on_the_way(browser, addresses, width):
+    def states(page):
+        for chip in page.locator("[data-stage]").all():
+            chip.click()
+            yield
+
+    assert_nothing_moves(browser, addresses["http"], width, states)

@@ -1,0 +1,154 @@
+"""Backwards: its slopes against attnlib, torch and nudges, its picture, its errors."""
+
+import numpy as np
+import pytest
+import torch
+import traitlets
+from hypothesis import given, settings
+
+from attnlib.widgets import Backwards
+from attnlib.widgets import backwards as module
+from tests.helpers import raises, steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+walks = SAMPLES[Backwards]
+some = settings(steady, max_examples=30)
+
+
+def test_chai_piyo_by_hand():
+    walk = Backwards()
+    a, b = 0.055807, 0.944193
+    found = walk.gradients
+    assert walk.loss == pytest.approx(2 * a, abs=1e-6)
+    np.testing.assert_allclose(found["S"], [[2 * a * b, -2 * a * b], [0, 0]], atol=2e-6)
+    turn = 2 * a * b * np.sqrt(2)  # half of it from Chai's key, (0, 2), half of it from piyo's
+    np.testing.assert_allclose(found["Q"], [[-turn, turn], [0, 0]], atol=2e-6)
+    np.testing.assert_allclose(found["W_Q"], [[-turn, turn], [0, 0]] * 2, atol=2e-6)
+    # Chai's numbers, by way of its query, its key (of which number 1 is its 2nd) and its value.
+    np.testing.assert_allclose(found["X"][0], [-turn + a, 2 * turn] * 2, atol=2e-6)
+
+
+@some
+@given(walks)
+def test_gradients_are_those_of_torch(walk):
+    leaves = {
+        name: torch.tensor(getattr(walk, name.lower()), dtype=torch.float64, requires_grad=True)
+        for name in ("X", "W_Q", "W_K", "W_V")
+    }
+    x, w_q, w_k, w_v = leaves.values()
+    made = {"Q": x @ w_q, "K": x @ w_k, "V": x @ w_v}
+    made["S"] = made["Q"] @ made["K"].T / 2**0.5
+    blocked = torch.triu(torch.ones(2, 2, dtype=torch.bool), 1) & walk.causal
+    made["A"] = made["S"].masked_fill(blocked, -torch.inf).softmax(dim=1)
+    made["Z"] = made["A"] @ made["V"]
+    for matrix in made.values():
+        matrix.retain_grad()
+    made["Z"][walk.row, walk.column].backward()
+    for name, found in walk.gradients.items():
+        wanted = (leaves | made)[name].grad.numpy()
+        if name == "A":  # what may not be looked at is no way to the loss
+            wanted = np.where(blocked.numpy(), 0, wanted)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
+@some
+@given(walks)
+def test_javascript_computes_what_attnlib_computes(walk):
+    found = js(walk, "compute(state)")
+    for name, matrix in walk.matrices.items():
+        np.testing.assert_allclose(found["made"][name], matrix, rtol=0, atol=1e-9)
+        gradient = walk.gradients[name]
+        np.testing.assert_allclose(found["gradients"][name], gradient, rtol=0, atol=1e-9)
+    assert found["loss"] == pytest.approx(walk.loss, abs=1e-9)
+    assert found["nudged"]["loss"] == pytest.approx(walk.nudged_loss, abs=1e-9)
+
+
+@some
+@given(walks)
+def test_a_small_nudge_does_what_the_slope_foretells(walk):
+    name, i, j = walk.cell.split(".")
+    step = 1e-5
+    up, down = (walk.__class__(**walk.state | {"nudge": by}).nudged_loss for by in (step, -step))
+    slope = walk.gradients[name][int(i), int(j)]
+    assert (up - down) / (2 * step) == pytest.approx(slope, abs=1e-6)
+
+
+@some
+@given(walks)
+def test_copied_code_gives_the_slopes(walk):
+    names = run(js(walk, "code(state)"))
+    assert names["L"] == pytest.approx(walk.loss, abs=1e-9)
+    for name, gradient in walk.gradients.items():
+        np.testing.assert_allclose(names[f"d{name}"], gradient, rtol=0, atol=1e-9)
+
+
+@some
+@given(walks)
+def test_the_picture_shows_slopes_as_far_as_the_walk_has_come(walk):
+    soup = picture(walk)
+    steps = {"W_Q": "W", "W_K": "W", "W_V": "W"}
+    for cell in soup.select("[data-cell]"):
+        name, i, j = cell["data-cell"].split(".")
+        stage = module.STAGES.index(steps.get(name, name))
+        slope = cell.select_one(".slope")
+        assert (slope is not None) == (stage <= module.STAGES.index(walk.stage))
+        if slope:
+            said = float(slope.get_text().replace("−", "-"))
+            exact = walk.gradients[name][int(i), int(j)]
+            assert said == pytest.approx(exact, abs=0.051 if abs(exact) > 9.9 else 5.1e-4)
+            assert (slope.get_text() == "0") == (exact == 0)
+
+
+def test_blocked_slopes_are_exactly_0():
+    walk = Backwards(causal=True)
+    found = js(walk, "compute(state)")["gradients"]
+    for name in ("S", "Q", "K", "W_Q", "W_K"):
+        assert not np.any(found[name]) and not walk.gradients[name].any()
+    assert found["V"] == [[1, 0], [0, 0]] and found["X"] == [[1, 0, 1, 0], [0, 0, 0, 0]]
+
+
+def test_paths_are_told_and_added():
+    rows = picture(Backwards(cell="X.0.0")).select(".ledger tr")
+    assert len(rows) == 5 and rows[-1].th.get_text() == "3 of 6 paths arrive; added: its slope"
+    products = [float(row.find_all("td")[-1].get_text().replace("−", "-")) for row in rows[1:-1]]
+    said = float(rows[-1].td.get_text().replace("−", "-"))
+    assert sum(products) == pytest.approx(said, abs=0.003)
+
+
+@pytest.mark.parametrize(
+    ("cell", "way", "to"),
+    [
+        ("Q.0.0", [1, 0], "Q.0.1"), ("Q.0.1", [1, 0], "K.0.0"), ("Q.0.0", [0, -1], "S.1.0"),
+        ("S.0.1", [1, 0], "A.0.0"), ("W_V.3.1", [0, 1], "X.0.3"), ("Z.0.1", [0, -1], None),
+    ],
+)  # fmt: skip
+def test_arrow_keys_lead_to_the_neighbour(cell, way, to):
+    assert js(Backwards(cell=cell), f"beside(state.cell, {way}) ?? null") == to
+
+
+@pytest.mark.parametrize(
+    ("trait", "value", "message"),
+    [
+        ("cell", "Q.2.0", "cell needs an entry such as 'Q.0.1'; got 'Q.2.0'"),
+        ("cell", "L", "cell needs an entry such as 'Q.0.1'; got 'L'"),
+        ("nudge", 1.5, "nudge needs a number from -1 to 1; got 1.5"),
+        ("row", 2, "row needs a whole number from 0 to 1; got 2"),
+        ("x", [[1, 2]], "x needs shape (2, 4); got (1, 2)"),
+        ("w_q", [["a"]], "w_q needs rows of numbers; got [['a']]"),
+        ("w_k", [[101, 0]] * 4, f"w_k needs entries from -100 to 100; got {[[101, 0]] * 4}"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_the_state_stays(trait, value, message):
+    walk = Backwards()
+    before = repr(walk)
+    with raises(ValueError, message):
+        setattr(walk, trait, value)
+    with raises(ValueError, message):
+        Backwards(**{trait: value})
+    assert repr(walk) == before
+
+
+def test_an_unknown_stage_is_refused():
+    with pytest.raises(traitlets.TraitError, match="stage"):
+        Backwards(stage="Y")
