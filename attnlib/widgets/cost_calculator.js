@@ -118,7 +118,7 @@ function drawing(s, found) {
       text(name, left - 6, y(bytes) + 4, "muted", { "text-anchor": "end" }),
       line(`M${left} ${y(bytes).toFixed(1)}h${wide}`, { "stroke-opacity": 0.4 }),
     ]),
-    [7, 10, 13, 16, 20].map((power) => {
+    [7, 10, 13, 15, 20].map((power) => {
       const anchor = { "text-anchor": power === SHEET.most ? "end" : "middle" };
       return text(commas(2 ** power), x(2 ** power), top + tall + 16, "muted", anchor);
     }),

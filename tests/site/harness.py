@@ -228,6 +228,23 @@ def assert_words_fit(page):
                 assert apart or y >= y2 + height2 - 4 or y2 >= y + height - 4
 
 
+# Text of drawings below 11 pixels, their raised and lowered letters aside; choices that are cut.
+UNREADABLE = """() => {
+  const small = [...document.querySelectorAll(".abh svg text")].filter(text =>
+    text.checkVisibility() && text.textContent.trim() &&
+    parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a < 10.9);
+  const pen = document.createElement("canvas").getContext("2d"), arrow = 18;
+  const cut = [...document.querySelectorAll(".abh select")].filter(select => {
+    const {font, paddingLeft, paddingRight} = getComputedStyle(select);
+    const room = select.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - arrow;
+    pen.font = font;
+    const wide = option => pen.measureText(option.textContent).width > room;
+    return select.checkVisibility() && [...select.options].some(wide);
+  });
+  return [...small, ...cut].map(e => `${e.closest(".abh").className}: ${e.textContent}`);
+}"""
+
+
 def slots(browser, address, width, javascript):
     """Height and text of each widget of the page: alive, or its picture without JavaScript."""
     context = browser.new_context(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.helpers import steady
 from tests.site.harness import (
     FRAMES,
+    UNREADABLE,
     assert_words_fit,
     awake,
     axe,
@@ -127,6 +128,7 @@ def test_a_picture_has_the_size_of_the_live_widget(browser, addresses, width):
     assert page.evaluate(heights) == pytest.approx(before, abs=1)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert_words_fit(page)
+    assert page.evaluate(UNREADABLE) == []
     page.close()
 
 
