@@ -5,7 +5,7 @@
  *
  * A widget that uses it has a state `lens` of the page alone: null, or the [row, column] of a weight.
  */
-import { cut, element, html, plain, select } from "./core.js";
+import { cut, element, html, plain, select, two } from "./core.js";
 
 const WIDE = 400;
 const FEW = 12; // so many numbers of a query are written out
@@ -134,14 +134,17 @@ ${values && html`<p>${plain(Number(weights[j].toFixed(4)))} of ${names[j]}’s v
  */
 export const sharePanel = (weight) => panel(weight, fromShares);
 
-/** From the shares back to the scores, as far as they lead: to how far apart two scores are. */
+/**
+ * From the shares back to the scores, as far as they lead: to how far apart two scores are, and that
+ * no more exactly than the shares were recorded.
+ */
 function fromShares({ asks, names, j, free, weights, unit }) {
   const order = [...weights.keys()].filter((k) => weights[k] > 0).sort((a, b) => weights[b] - weights[a]);
   const rival = order.find((k) => k !== j);
   const times = weights[j] / weights[rival];
   const line = (name, ...content) => html`<p><span>${name}</span><span>${content}</span></p>`;
-  const share = (k) => signed(Number(weights[k].toPrecision(3)));
-  const [far, higher] = [Math.abs(Math.log(times)).toFixed(2), times < 1 ? "lower" : "higher"];
+  const share = (k) => signed(Number(weights[k].toPrecision(2)));
+  const [far, higher] = [Math.abs(Math.log(times)).toFixed(1), times < 1 ? "lower" : "higher"];
   const compared = rival !== undefined && weights[j] > 0;
   const nothing = !free[j] ? html`<b>−∞</b>: ${asks} may not look at ${names[j]}` : order.length === 0
     ? html`${asks} may look at no key, so its weights stay <b class="weight">0</b>`
@@ -149,24 +152,24 @@ function fromShares({ asks, names, j, free, weights, unit }) {
   const largest = order.filter((k, at) => at < MOST - 1 || k === j).slice(0, MOST);
   return html`${ladder(largest, weights, names, j)}<div class="lens-lines">
 ${nothing ? line(free[j] ? "shared" : "masked", nothing) : line("shared", html`<b class="weight">${share(j)}</b> of the row goes to ${names[j]}`)}
-${compared && line("powered", html`${share(j)} ÷ ${share(rival)} = <b>${signed(Number(times.toPrecision(3)))}</b> times the power of ${names[rival]}`)}
-${compared && line("divided", html`ln ${signed(Number(times.toPrecision(3)))}: a score <b>${far}</b> ${higher} than that of ${names[rival]}`)}
+${compared && line("powered", html`${share(j)} ÷ ${share(rival)} ≈ <b>${signed(Number(times.toPrecision(2)))}</b> times the power of ${names[rival]}`)}
+${compared && line("divided", html`ln ${signed(Number(times.toPrecision(2)))}: a score about <b>${far}</b> ${higher} than that of ${names[rival]}`)}
 ${line("score", "not known: the model’s weights were recorded, its queries and keys were not")}</div>`;
 }
 
 /** The largest shares of a row as bars, and how far each score is from that of the key that is looked at. */
 function ladder(order, weights, names, j) {
-  const gap = (k) => (k === j ? "0" : weights[j] > 0 ? signed(Number(Math.log(weights[k] / weights[j]).toFixed(2))) : "");
+  const gap = (k) => (k === j ? "0" : weights[j] > 0 ? signed(Number(Math.log(weights[k] / weights[j]).toFixed(1))) : "");
   const rows = order.map((k, at) => {
     const y = 22 * at + 24;
     const end = { "text-anchor": "end" };
     return [
       word(cut(names[k]), 0, y + 13, "key", { "font-weight": k === j ? "bold" : "normal" }),
       bar(84, y, Math.max(110 * weights[k], 0.5), 16, "weight", { opacity: k === j ? 1 : 0.3 }),
-      word(weights[k].toFixed(3), 240, y + 13, "weight", end), word(gap(k), WIDE, y + 13, "ink", end),
+      word(two(weights[k]), 240, y + 13, "weight", end), word(gap(k), WIDE, y + 13, "ink", end),
     ];
   });
-  const label = order.map((k) => `${names[k]} ${weights[k].toFixed(3)}`).join(", ");
+  const label = order.map((k) => `${names[k]} ${two(weights[k])}`).join(", ");
   return element("svg", { viewBox: `0 0 ${WIDE} ${22 * order.length + 26}`, role: "img", "aria-label": `The largest of the row: ${label}` },
     word("answers", 0, 13), word("weight", 240, 13, "muted", { "text-anchor": "end" }),
     word(`score above ${cut(names[j])}’s`, WIDE, 13, "muted", { "text-anchor": "end" }), rows);

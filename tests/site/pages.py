@@ -47,8 +47,9 @@ SCROLL = f"""async () => {{
 }}"""
 # Each slider, each option, each button that reveals nothing, in view: a shift out of sight does
 # not count. Predict and Quiz answer below what was asked, and what follows makes room for it.
-# Real keys and taps are pressed in the tests of each widget; so is what opens the microscope.
-ASIDE = "[aria-expanded], [name=why], [data-why], .abh-predict *, .abh-quiz *"
+# Real keys and taps are pressed in the tests of each widget; so is what opens the microscope. Of a
+# grid's buttons the one that Tab stops at stands for all.
+ASIDE = "[aria-expanded], [name=why], [data-why], [tabindex='-1'], .abh-predict *, .abh-quiz *"
 USE_WIDGETS = f"""async () => {{
   const each = selector => document.querySelectorAll(`.widget-slot ${{selector}}`);
   const use = async (control, ...acts) => {{

@@ -84,11 +84,11 @@ def test_a_row_alone_tells_how_far_scores_are_apart():
     viewer = HeadsViewer("a b c d".split(), [weights], mask=mask)
     said = lines(panel(viewer, 0, 1))
     assert said["shared"] == "0.25 of the row goes to b"
-    assert said["powered"].startswith("0.25 ÷ 0.5 = 0.5")
-    assert said["divided"] == "ln 0.5: a score 0.69 lower than that of a"
+    assert said["powered"].startswith("0.25 ÷ 0.5 ≈ 0.5")
+    assert said["divided"] == "ln 0.5: a score about 0.7 lower than that of a"
     assert "queries and keys were not" in said["score"]
     ladder = [text.get_text() for text in panel(viewer, 0, 1).svg("text")][3:]
-    assert ladder == ["a", "0.500", "0.69", "b", "0.250", "0", "c", "0.250", "0"]
+    assert ladder == ["a", "0.50", "0.7", "b", "0.25", "0", "c", "0.25", "0"]
     assert "too little to be recorded" in lines(panel(viewer, 0, 3))["shared"]
     assert "b may not look at c" in lines(panel(viewer, 1, 2))["masked"]
     assert "c may not look at a" in lines(panel(viewer, 2, 0))["masked"]
