@@ -58,6 +58,10 @@ def test_what_is_pointed_at_is_said_until_the_pointer_leaves(live):
     live.mouse.move(0, 0)
     live.evaluate(FRAMES)
     assert cell.inner_text() == resting
+    live.locator("svg").first.hover(position={"x": 90, "y": 80})
+    live.get_by_label("Sentence").fill("two words")  # another cell is under the pointer now
+    live.evaluate(FRAMES)
+    assert cell.inner_text() == resting
 
 
 @pytest.mark.parametrize(
