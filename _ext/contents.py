@@ -6,8 +6,11 @@ widget, `plan` the teaching page's term, `exercises` all exercises by chapter. W
 notebooks and writes the text.
 
 The contents at the side of each page are Sphinx's, which forgets them there when a title changes.
+There each chapter carries its questions, so that `book.js` can tick it when all are answered.
 """
 
+import json
+from html import escape
 from pathlib import Path
 
 import course
@@ -71,10 +74,28 @@ def name_anew(app, env):
     return [] if titles(env) == app.titles_before else env.found_docs
 
 
+def keep_questions(app, pagename, templatename, context, doctree):
+    """Give the links to chapters in the contents what each of them asks: key and how many."""
+    contents = context["furo_navigation_tree"]
+    for page, questions in app.questions.items():
+        link = f'href="{context["pathto"](page)}"'
+        asked = f'{link} data-asks="{escape(json.dumps(questions, separators=(",", ":")))}"'
+        contents = contents.replace(link, asked, 1)
+    context["furo_navigation_tree"] = contents
+
+
+def read_questions(app, builder):
+    """Before the first page is written: the questions of all chapters, by page."""
+    chapters = course.read(Path(app.srcdir))
+    app.questions = {chapter.page: chapter.questions for chapter in chapters if chapter.questions}
+
+
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("chapters", Chapters)
     app.add_role("hours", Hours())
     app.connect("builder-inited", keep_titles)
     app.connect("env-get-updated", name_anew)
+    app.connect("write-started", read_questions)
+    app.connect("html-page-context", keep_questions, priority=950)  # after theme.py
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,6 +21,11 @@ TEMPLATES = {
         '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
         '<div class="article-container">': '<div class="article-container" role="main">',
         '<article role="main"': "<article",
+        # On a phone the header says which page this is.
+        '<div class="brand">{{ docstitle if docstitle else project }}</div></a>': (
+            '<div class="brand">{{ docstitle }}</div></a>{% if pagename != master_doc %}'
+            '<div class="here" aria-hidden="true">{{ title }}</div>{% endif %}'
+        ),
     },
     "search.html": {'<meta name="robots" content="noindex" />': ""},
 }

@@ -142,6 +142,20 @@ function putBack() {
 addEventListener("beforeprint", gather);
 addEventListener("afterprint", putBack);
 
+/* In the contents a chapter of which everything is answered gets a tick. */
+function tick() {
+  const right = new Set();
+  try {
+    JSON.parse(localStorage.getItem("attention-by-hand")).right.forEach(id => right.add(id));
+  } catch {} // nothing is kept, or nothing yet
+  for (const link of document.querySelectorAll(".sidebar-tree a[data-asks]")) {
+    const asked = Object.entries(JSON.parse(link.dataset.asks));
+    const all = asked.flatMap(([key, n]) => Array.from({ length: n }, (_, i) => `${key}/${i + 1}`));
+    link.classList.toggle("done", all.every(id => right.has(id)));
+  }
+}
+for (const event of ["storage", "attention-by-hand:progress", "pageshow"]) addEventListener(event, tick);
+
 /* A chapter is where the reader is. The start page leads on to it; only this browser knows. What
    was kept counts only if the start page has a link to it. */
 const PLACE = "attention-by-hand-place";

@@ -111,6 +111,34 @@ def test_every_width_has_its_way_to_the_chapters(page, site, width):
     page.wait_for_url(f"**/{CHAPTER_2}")
 
 
+def test_a_phone_says_which_chapter_this_is_and_a_line_how_much_is_read(page, site):
+    page.set_viewport_size(PHONE)
+    page.goto(f"{site}/{CHAPTER_3}")
+    assert page.locator(".mobile-header .here").inner_text() == page.locator("h1").inner_text()
+    line = "getComputedStyle(document.body, '::before').scale"
+    assert page.evaluate(line) == "0 1"
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.wait_for_function(f"{line} === 'none' || parseFloat({line}) > 0.99")
+
+
+@pytest.mark.parametrize("kept", ["everything", "one less", "nonsense"])
+def test_a_chapter_is_ticked_when_all_of_it_is_answered(page, site, kept):
+    asked = "document.querySelector('.sidebar-tree a[data-asks*=chai-piyo]')"
+    page.goto(f"{site}/{CHAPTER_2}")
+    page.evaluate(
+        """([asked, kept]) => {
+            const ids = Object.entries(JSON.parse(asked)).flatMap(([key, n]) =>
+              Array.from({length: n}, (_, i) => `${key}/${i + 1}`));
+            const right = {everything: ids, "one less": ids.slice(1), nonsense: 5}[kept];
+            localStorage.setItem("attention-by-hand", JSON.stringify({right}));
+        }""",
+        [page.evaluate(f"{asked}.dataset.asks"), kept],
+    )
+    for chapter in (CHAPTER_2, CHAPTER_3):  # from elsewhere, and its own page
+        page.goto(f"{site}/{chapter}")
+        assert page.evaluate(f"{asked}.className.includes('done')") == (kept == "everything")
+
+
 def test_on_a_phone_the_copy_button_comes_with_a_tap_and_covers_nothing(browser, site):
     context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
     page = context.new_page()
