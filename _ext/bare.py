@@ -4,7 +4,15 @@ from pathlib import Path
 
 from attnlib.widgets import core
 
-OURS = ["book.css", "book.js", "math.css", "pygments.css", "widget_host.js"]
+OURS = [
+    "book.css",
+    "book.js",
+    "math.css",
+    "practice.css",
+    "practice.js",
+    "pygments.css",
+    "widget_host.js",
+]
 
 
 def lay_bare(app, exception):

@@ -416,7 +416,6 @@ def write_notebooks(app, exception):
 
 def add_links(app, pagename, templatename, context, doctree):
     """Give a chapter's page its links; `components/view-this-page.html` draws them."""
-    context["lite"] = Path(app.outdir, "lite").exists()  # made by tools/lite.py
     if pagename not in {chapter.page for chapter in course.read(Path(app.srcdir))}:
         return
     app.chapters_written.add(pagename)

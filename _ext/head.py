@@ -13,10 +13,12 @@ import textwrap
 from docutils import nodes
 
 POLICY = (
-    "default-src 'self'; script-src 'self' blob:{hashes}; style-src 'self' 'unsafe-inline'; "
+    "default-src 'self'; script-src 'self' blob:{wasm}{hashes}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; object-src 'none'; "
     "base-uri 'self'; form-action 'self'"
 )
+
+PRACTICE = "/practice.js"  # the script of the exercises, whose Python is WebAssembly
 
 
 def with_policy(page):
@@ -25,7 +27,8 @@ def with_policy(page):
     scripts = re.findall(inline, page, flags=re.S)
     digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
     hashes = "".join(f" 'sha256-{base64.b64encode(d).decode()}'" for d in dict.fromkeys(digests))
-    policy = html.escape(POLICY.format(hashes=hashes), quote=False)
+    wasm = " 'wasm-unsafe-eval'" if PRACTICE in page else ""
+    policy = html.escape(POLICY.format(wasm=wasm, hashes=hashes), quote=False)
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     return page.replace("<head>", f"<head>\n    {meta}", 1)
 

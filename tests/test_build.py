@@ -7,18 +7,28 @@ import pytest
 
 from tools import build
 
+PYTHON = "_build/pyodide/manifest.json"
+
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
     """Return a small checkout with a jupyter-book that writes one page."""
-    for name in ["attnlib/masks.py", "chapters/01.md", "_ext/look.py", "_toc.yml", "index.md"]:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    for name in [
+        "attnlib/masks.py",
+        "chapters/01.md",
+        "_ext/look.py",
+        "_toc.yml",
+        "index.md",
+        PYTHON,
+    ]:
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("one", encoding="utf-8")
     for name in ["BUILD", "SITE", "MARK", "ROOT"]:
         moved = tmp_path / getattr(build, name).relative_to(build.ROOT)
         monkeypatch.setattr(build, name, moved)
     book = Book(tmp_path)
     monkeypatch.setattr(build.subprocess, "run", book.jupyter_book)
+    monkeypatch.setattr(build.pyodide, "supply", lambda: None)
     return book
 
 
@@ -54,6 +64,7 @@ class Book:
         ("attnlib/masks.py", "all"),
         ("_ext/look.py", "all"),
         ("_toc.yml", "all"),
+        (PYTHON, "all"),
         ("chapters/02 neu.ipynb", "the rest"),
         ("index.md", "the rest"),
     ],

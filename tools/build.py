@@ -14,6 +14,7 @@ import subprocess
 import sys
 from importlib import metadata
 
+from tools import pyodide
 from tools.install import BOOK_HASHES, ROOT, alone, say
 
 BUILD = ROOT / "_build"
@@ -24,6 +25,7 @@ MARK = BUILD / "built"
 # page: after a change of the contents a page has new neighbours.
 PAGES = ["*.md", "*.ipynb", "*.bib", "chapters", "benchmarks", "LICENSE", "THIRD-PARTY.txt"]
 MAKERS = ["_ext", "attnlib", "*.yml", "pyproject.toml", "requirements-book.lock"]
+MAKERS += ["_build/pyodide/manifest.json"]
 # What Sphinx reads again the next time.
 MADE = ["html", ".doctrees", "jupyter_execute"]
 # They come and go as the notebooks and the tests are used.
@@ -105,6 +107,7 @@ def left():
 
 def build():
     """Build what has changed; return what stopped it, in a line, or nothing."""
+    pyodide.supply()
     before = MARK.read_text(encoding="utf-8", errors="replace").split() if MARK.exists() else []
     now = [contents(PAGES), contents(MAKERS), left()]
     if before == now:

@@ -32,6 +32,9 @@ IN_THE_SITE = [
     ("gumshoejs", None, "MIT", "within Furo's script"),
     ("Feather", None, "MIT", "icons, within Furo's templates"),
     ("Tabler Icons", None, "MIT", "icons, within Furo's templates"),
+    ("Pyodide", None, "MPL-2.0", "Python in the page, where the site has it"),
+    ("CPython", None, "PSF-2.0", "within Pyodide"),
+    ("NumPy", None, "BSD-3-Clause", "for Pyodide"),
 ]
 # What has no file of its own: the copyright lines of the sources, under the common texts.
 COPYRIGHT = {
@@ -40,6 +43,15 @@ COPYRIGHT = {
     "gumshoejs": "Copyright (c) 2019 Chris Ferdinandi, patched by Pradyun Gedam",
     "Feather": "Copyright (c) 2013-2023 Cole Bemis",
     "Tabler Icons": "Copyright (c) 2020 Paweł Kuna",
+    "Pyodide": """\
+Copyright (C) 2019-2026 Pyodide contributors and Mozilla. The licence: https://mozilla.org/MPL/2.0/
+The source: https://github.com/pyodide/pyodide""",
+    "CPython": """\
+Copyright (c) 2001-2025 Python Software Foundation; All Rights Reserved
+The licence: https://docs.python.org/3.13/license.html""",
+    "NumPy": """\
+Copyright (c) 2005-2025, NumPy Developers. Its file in the site holds the licence in full, and those
+of what it bundles.""",
 }
 APACHE = "requests"  # a package that has the text of the Apache License
 # Packages that are needed on other systems only, or whose metadata do not say.

@@ -15,8 +15,8 @@ from tests.conftest import ROOT, SITE
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
 MOVED = {f"{old}.html": f"{new}.html" for old, new in CONFIG["moved_pages"].items()}
-# Neither JupyterLite's own, if there, nor those that only lead on.
-PAGES = [name for name in PAGES if not name.startswith("lite/") and name not in MOVED]
+# Those that only lead on are none.
+PAGES = [name for name in PAGES if name not in MOVED]
 NOTEBOOKS = [name for name in PAGES if (ROOT / name).with_suffix(".ipynb").exists()]
 CHAPTER_2 = "chapters/02-queries-keys-values.html"
 CHAPTER_3 = "chapters/03-chai-piyo-by-hand.html"

@@ -1,0 +1,336 @@
+"""Exercises solved in the page: all of them, in a real browser, with Python in its worker.
+
+Python starts once for the whole file, in a page that has the slots of all chapters, as they were
+built. Without NumPy for the page there is nothing to test: CONTRIBUTING says where it comes from.
+"""
+
+import copy
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests import exercises
+from tests.conftest import SITE
+from tests.site.harness import BLOCKED, axe_findings
+from tests.site.pages import CHAPTER_2, NOTEBOOKS, address, soup
+
+PYTHON = next(SITE.glob("_static/practice/manifest.*.json"), None)
+pytestmark = pytest.mark.skipif(
+    PYTHON is None, reason="the site has no Python: PYODIDE names a folder with NumPy for it"
+)
+JUDGED = exercises.judged()
+ALL = "chapters/all-exercises.html"
+RUN = """async (slot, code) => {
+  if (code !== null) slot.code = code;
+  const {passed, message, output} = await slot.run();
+  return [passed, message, output];
+}"""
+SOFTMAX = """def my_softmax(scores):
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)"""
+
+
+def page_of_all():
+    """A chapter's page with the slots of all chapters in the place of its text."""
+    page = copy.copy(soup(CHAPTER_2))
+    article = page.article
+    article.clear()
+    heading = page.new_tag("h1")
+    heading.string = "All exercises"
+    article.append(heading)
+    for name in NOTEBOOKS:
+        for slot in soup(name).select(".practice-slot[data-exercise]"):
+            article.append(copy.copy(slot))
+    return str(page)
+
+
+@pytest.fixture(scope="module")
+def desk(browser, site):
+    """That page, with Python started; it has noted all that it asked for, before and after."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.clock.install()
+    page.route(f"{site}/{ALL}", lambda route: route.fulfill(body=page_of_all()))
+    asked = []
+    context.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{site}/{ALL}")
+    page.wait_for_load_state("networkidle")
+    page.before, page.asked = list(asked), asked
+    slot_of(page, "my_softmax").evaluate(RUN, None)
+    yield page
+    context.close()
+
+
+def slot_of(page, key):
+    """The slot of an exercise, by the last part of its key."""
+    return page.locator(f".practice-slot[data-exercise*='/{key}\"']").first
+
+
+def run(desk, code, key="my_softmax"):
+    return slot_of(desk, key).evaluate(RUN, code)
+
+
+def verdict(slot):
+    return slot.get_by_role("status").text_content()
+
+
+# ------------------------------------------------------------------------------------ all of them
+
+
+def test_nothing_of_python_is_fetched_before_the_first_click(desk, site):
+    python = f"{site}/_static/practice/"
+    assert not any(url.startswith(python) for url in desk.before)
+    fetched = [url.split("/")[-1] for url in desk.asked if url.startswith(python)]
+    assert len(fetched) == len(set(fetched)) == 8
+    others = (url for url in desk.asked if not url.startswith((f"{site}/", f"blob:{site}/")))
+    assert not list(others)
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), JUDGED, ids=[f"{c}-{e.key}" for c, e in JUDGED])
+def test_each_exercise_is_solved_wrongly_in_three_ways_and_rightly_in_one(desk, chapter, exercise):
+    found = [run(desk, cell, exercise.key)[:2] for _, cell in exercises.wrong(exercise)]
+    words = [words for words, _ in exercises.wrong(exercise)]
+    assert [passed for passed, _ in found] == [False] * 3
+    assert all(said in message for said, (_, message) in zip(words, found, strict=True)), found
+    passed, message, _ = run(desk, exercises.right(exercise), exercise.key)
+    assert passed and message.startswith("Right")
+
+
+# ----------------------------------------------------------------------------- how each run ends
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def f(x): return f(x + 1)\nf(0)", "RecursionError"),
+        ("f = lambda: max(map(lambda _: f(), [1]))\nf()", "RecursionError"),
+        ("import sys\nsys.exit()", "Your code ends the program"),
+        ("import os\nos._exit(1)", "Your code broke Python itself: it ends the program."),
+        ("input()", "EOFError: input() has nobody to ask here"),
+        ("x = [0]\nwhile True: x += x", "MemoryError"),
+        ("import torch", "torch is not here"),
+        ("import threading\nthreading.Thread(target=print).start()", "RuntimeError"),
+    ],
+)
+def test_a_run_ends_in_one_clear_line_and_the_next_one_works(desk, code, said):
+    passed, message, _ = run(desk, code)
+    assert not passed and message.startswith(said) and "\n" not in message
+    assert run(desk, SOFTMAX) == [True, "Right: all 6 checks passed.", ""]
+
+
+def test_a_loop_without_end_is_stopped_by_the_limit_and_by_stop(desk):
+    slot = slot_of(desk, "my_softmax")
+    for end, said in (
+        (lambda: desk.clock.fast_forward(10_000), "Stopped after 10 seconds."),
+        (lambda: slot.get_by_role("button", name="Stop").click(), "Stopped."),
+    ):
+        slot.evaluate("slot => { slot.code = 'print(7)\\nwhile True: print(8)' }")
+        slot.get_by_role("button", name="Run").click()
+        slot.get_by_text("the rest is left out").wait_for()
+        end()
+        assert verdict(slot).startswith(said)
+        assert slot.get_by_label("Output").text_content().startswith("7\n8\n")
+        assert run(desk, SOFTMAX)[0]
+
+
+def test_one_exercise_runs_at_a_time_and_builds_on_those_above(desk):
+    code = (
+        "def my_attention_for_one(q, K, V): return my_softmax((K @ q / len(q) ** .5)[None])[0] @ V"
+    )
+    assert run(desk, SOFTMAX)[0] and run(desk, code, "my_attention_for_one")[0]
+    slow = slot_of(desk, "my_softmax").evaluate_handle(
+        "slot => { slot.code = 'import time; time.sleep(1)'; return [slot.run()] }"
+    )
+    busy = run(desk, None, "my_attention_for_one")
+    assert busy[:2] == [False, "Another exercise is running: stop it first."]
+    slow.evaluate("([running]) => running")
+    run(desk, SOFTMAX)
+
+
+# ------------------------------------------------------------------------- nothing reaches others
+
+
+@contextmanager
+def other_host():
+    """The address of another site, and what it was asked."""
+    asked = []
+
+    class Notes(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Access-Control-Allow-Origin", "*")
+            self.send_header("Content-Type", "text/javascript")
+            self.end_headers()
+
+        do_POST = do_OPTIONS = do_GET  # noqa: N815
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Notes) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+WAYS = """
+import js
+from pyodide.code import run_js
+from pyodide.http import open_url
+request = js.XMLHttpRequest.new()
+tried = 0
+for way in (
+    lambda: js.fetch("{host}/fetch"),
+    lambda: open_url("{host}/open"),
+    lambda: (request.open("GET", "{host}/request", False), request.send()),
+    lambda: js.importScripts("{host}/scripts"),
+    lambda: run_js("import('{host}/import')"),
+    lambda: js.EventSource.new("{host}/events"),
+    lambda: js.WebSocket.new("{host}/socket".replace("http", "ws")),
+    lambda: js.Worker.new("{host}/worker"),
+    lambda: js.FontFace.new("x", "url({host}/font)").load(),
+    lambda: __import__("urllib.request").request.urlopen("{host}/urllib"),
+):
+    try:
+        way()
+    except BaseException as error:
+        pass
+    tried += 1
+print(tried)
+"""
+
+
+def test_nothing_that_a_learner_writes_reaches_another_host(desk):
+    with other_host() as (host, asked):
+        assert run(desk, WAYS.format(host=host))[2] == "10\n"
+        desk.evaluate("new Promise(done => setTimeout(done, 500))")
+        assert asked == []
+        # The host does answer, where no policy holds.
+        desk.context.request.get(f"{host}/test")
+        assert asked == ["/test"]
+
+
+# ---------------------------------------------------------------------------------- by hand
+
+
+def test_by_keyboard(desk):
+    slot = slot_of(desk, "my_softmax")
+    area = slot.get_by_role("textbox", name="Your code: my_softmax")
+    slot.evaluate("slot => { slot.code = '' }")
+    area.focus()
+    desk.keyboard.type("def f(x):\nif x:\nreturn 1\nreturn 2\nprint(f(0))")
+    assert area.input_value() == (
+        "def f(x):\n    if x:\n        return 1\n    return 2\nprint(f(0))"
+    )
+    desk.keyboard.press("Control+a")
+    desk.keyboard.press("Tab")
+    assert area.input_value().splitlines()[1] == "        if x:"
+    desk.keyboard.press("Shift+Tab")
+    desk.keyboard.press("Control+z")
+    desk.keyboard.press("Control+z")
+    assert area.input_value().splitlines()[1] == "    if x:"
+    desk.keyboard.press("Control+Enter")
+    slot.get_by_text("2", exact=True).wait_for()
+    desk.wait_for_function(
+        "slot => slot.querySelector('[role=status]').textContent.startsWith('The')",
+        arg=slot.element_handle(),
+    )
+    desk.keyboard.press("Escape")
+    desk.keyboard.press("Tab")
+    assert desk.evaluate("document.activeElement.name") == "run"
+    area.focus()
+    desk.keyboard.press("Escape")
+    desk.keyboard.press("Shift+Tab")
+    assert desk.evaluate("document.activeElement.name") != "run"
+
+
+def test_code_is_kept_reset_copied_and_downloaded(browser, site):
+    page = browser.new_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{site}/{CHAPTER_2}")
+    slot, area = slot_of(page, "my_softmax"), page.get_by_label("Your code: my_softmax")
+    start = area.input_value()
+    assert start.endswith("return ...")
+    area.fill("mine = 1")
+    page.reload()
+    assert area.input_value() == slot.evaluate("slot => slot.code") == "mine = 1"
+    slot.get_by_role("button", name="Reset").click()
+    assert area.input_value() == start
+    slot.get_by_role("button", name="Undo reset").click()
+    assert area.input_value() == "mine = 1"
+    slot.get_by_role("button", name="Copy").click()
+    slot.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "mine = 1"
+    with page.expect_download() as download:
+        slot.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == "my_softmax.py"
+    assert download.value.path().read_text() == "mine = 1\n"
+    slot.get_by_role("button", name="Reset").click()
+    page.reload()
+    assert area.input_value() == start
+    assert page.evaluate("Object.keys(localStorage).filter(k => k.includes('practice'))") == []
+    page.context.close()
+
+
+def test_a_browser_that_keeps_nothing_says_so(browser, site):
+    page = browser.new_page()
+    page.add_init_script(BLOCKED)
+    page.goto(f"{site}/{CHAPTER_2}")
+    page.get_by_label("Your code: my_softmax").fill("mine = 1")
+    assert slot_of(page, "my_softmax").get_by_text("This browser keeps nothing").is_visible()
+    page.context.close()
+
+
+def test_the_solution_opens_when_it_is_asked_for(browser, site):
+    page = browser.new_page()
+    page.goto(f"{site}/{CHAPTER_2}")
+    slot, fold = slot_of(page, "my_softmax"), page.locator("details.has-button").first
+    solution = fold.get_by_text("softmax_solution").first
+    assert not solution.is_visible()
+    slot.get_by_role("button", name="Show solution", expanded=False).click()
+    assert solution.is_visible()
+    slot.get_by_role("button", name="Hide solution", expanded=True).click()
+    assert not solution.is_visible()
+    page.context.close()
+
+
+# -------------------------------------------------------------------------- what a page may lack
+
+
+def test_a_python_that_does_not_come_is_one_line_and_run_tries_again(browser, site):
+    page = browser.new_page()
+    page.goto(f"{site}/{CHAPTER_2}")
+    for part in ("manifest*.json", "worker*.js", "*/pyodide.asm.wasm", "attnlib*.zip"):
+        pattern = f"**/_static/practice/{part}"
+        page.context.route(pattern, lambda route: route.fulfill(status=404))
+        passed, message, _ = slot_of(page, "my_softmax").evaluate(RUN, None)
+        assert (
+            not passed and message.startswith("Python could not be loaded (") and "404" in message
+        )
+        page.context.unroute(pattern)
+    page.context.close()
+
+
+def test_from_disk_and_without_javascript_the_exercise_can_be_read(browser):
+    for javascript in (True, False):
+        context = browser.new_context(java_script_enabled=javascript)
+        page = context.new_page()
+        page.goto(address("file", CHAPTER_2, None))
+        slot = slot_of(page, "my_softmax")
+        assert slot.locator("pre").first.is_visible() and not slot.locator("textarea").count()
+        assert slot.get_by_text("make serve").count() == javascript
+        context.close()
+
+
+# ------------------------------------------------------------------------------------ for everyone
+
+
+def test_axe_finds_nothing_in_an_exercise_that_ran(desk):
+    run(desk, "print('x' * 300)\ndef my_softmax(scores): return 1 / 0")
+    run(desk, SOFTMAX.replace("softmax", "attention_for_one"), "my_attention_for_one")
+    assert axe_findings(desk) == []
+    assert desk.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    desk.set_viewport_size({"width": 1280, "height": 900})

@@ -1,0 +1,247 @@
+"""Exercises in the page: which a notebook has, what goes along, and how each run ends."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from types import SimpleNamespace
+
+import numpy as np
+import practice
+import practice_run
+import pytest
+from bs4 import BeautifulSoup
+
+from tests import exercises
+from tests.conftest import ROOT
+
+JUDGED = exercises.judged()
+every_exercise = pytest.mark.parametrize(
+    ("chapter", "exercise"), JUDGED, ids=[f"{c}-{e.key}" for c, e in JUDGED]
+)
+
+
+def run(source, exercise=None, before="", earlier=()):
+    """Run a cell as the page does; what it answers, with what it prints."""
+    name, judge = (exercise.name, exercise.judge) if exercise else ("", "")
+    before = exercise.before if exercise else before
+    pieces = []
+    answer = practice_run.run(source, judge, name, before, list(earlier), pieces.append)
+    return SimpleNamespace(**answer, output="".join(pieces))
+
+
+# ------------------------------------------------------------------- the exercises of the course
+
+
+@every_exercise
+def test_each_solution_is_right_and_each_start_is_not(chapter, exercise):
+    assert run(exercises.right(exercise), exercise).passed
+    start = run(exercise.start, exercise)
+    assert start.passed is False and start.message.startswith("Not ")
+
+
+@every_exercise
+def test_the_page_uses_the_words_of_the_notebook(chapter, exercise):
+    cells = json.loads((ROOT / "chapters" / f"{chapter}.ipynb").read_text("utf-8"))["cells"]
+    outputs = next(c["outputs"] for c in cells if "".join(c["source"]) == exercise.judge)
+    stored = "".join(outputs[-1]["data"]["text/plain"])
+    assert stored in run(exercise.start, exercise).message
+
+
+@every_exercise
+def test_each_wrong_solution_is_refused_in_its_own_words(chapter, exercise):
+    for words, cell in exercises.wrong(exercise):
+        answer = run(cell, exercise)
+        assert answer.passed is False and words in answer.message
+
+
+def test_an_exercise_without_a_verdict_runs_as_it_stands():
+    found = [e for each in exercises.chapters().values() for e in each if not e.judge]
+    assert found
+    for exercise in found:
+        answer = run(exercise.start, exercise)
+        assert answer.passed is None and answer.message == ""
+
+
+# ------------------------------------------------------------------------------- what goes along
+
+
+def notebook(*sources):
+    """A notebook; a source that begins with # is text, one that begins with % an answer."""
+    cells = []
+    for source in sources:
+        kind = "markdown" if source.startswith("#") else "code"
+        tags = {"tags": ["answer"]} if source.startswith("%") else {}
+        lines = source.lstrip("%").splitlines(keepends=True)
+        cells.append({"cell_type": kind, "source": lines, "metadata": tags})
+    return {"cells": cells}
+
+
+FIRST = "import math\nimport torch\nfrom attnlib import check, plots\nplots.use_style()\na = 2"
+TASK = "## Exercises\n\n### The double\n\nWrite it."
+START = "def my_double(x):\n    return ..."
+
+
+def found(*sources):
+    (exercise,) = practice.exercises(notebook(FIRST, *sources))
+    return exercise
+
+
+def test_an_exercise_takes_along_what_its_cells_need_and_no_more():
+    chapter = "b = [0, a]\nb[0] += 5\nc = torch.ones(2)\nd = 7\nprint(b)\ndef right(x): return x"
+    judge = "assert right(my_double(1)) == sum(b)\nTrue"
+    exercise = found(chapter, TASK, START, judge, "%def solution(x):\n    return d * x")
+    assert exercise.name == exercise.key == "my_double" and exercise.judge == judge
+    assert exercise.lacking == ()
+    assert exercise.before.splitlines() == [
+        "import math",
+        "from attnlib import check",
+        "a = 2",
+        "b = [0, a]",
+        "b[0] += 5",
+        "d = 7",
+        "def right(x):",
+        "    return x",
+    ]
+
+
+def test_a_name_inside_of_a_function_is_not_one_of_the_chapter():
+    exercise = found("x = torch.ones(2)", TASK, START, "my_double(2) == 4")
+    assert exercise.lacking == () and "ones" not in exercise.before
+
+
+def test_what_a_page_has_not_is_named():
+    for needs in "torch.ones(2)", "c", "deep()":
+        chapter = "c = torch.ones(2)\ndef deep(): return c"
+        exercise = found(chapter, TASK, START, f"my_double(2) == {needs}")
+        assert exercise.lacking == ("torch",)
+
+
+def test_a_cell_to_change_has_the_name_of_its_task_and_no_verdict():
+    exercise = found(TASK, "n = 3\nprint(n * a)", "#### A word\n\nThen this.", "%print(6)")
+    assert (exercise.key, exercise.name, exercise.judge) == ("the-double", "", "")
+    assert run(exercise.start, exercise).output == "6\n"
+
+
+def test_only_exercises_are_exercises():
+    shown = practice.exercises(notebook(FIRST, START, TASK, "%1 + 1", "## Quiz", "a + 1"))
+    assert shown == []
+    demonstration = practice.exercises(notebook(FIRST, TASK, "print(torch.ones(2))"))
+    assert demonstration == []
+
+
+def test_the_archive_runs_where_there_is_nothing_but_numpy(tmp_path):
+    """In a Python of its own, which finds the archive and NumPy and refuses all else."""
+    path = tmp_path / "attnlib.zip"
+    path.write_bytes(practice.archive())
+    assert path.read_bytes() == practice.archive()
+    assert "attnlib/plots.py" not in zipfile.ZipFile(path).namelist()
+    code = f"""
+import sys
+sys.path = [{str(path)!r}] + [p for p in sys.path if {str(ROOT)!r} not in p or ".venv" in p]
+for name in ("scipy", "matplotlib", "torch", "anywidget", "traitlets"):
+    sys.modules[name] = None
+import practice_run
+answer = practice_run.run("def f(x): return 1", "check.softmax(f)", "f", "", [], print)
+print(practice_run.__file__.startswith({str(path)!r}), answer["passed"])
+"""
+    environment = {"PATH": "", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout == "True False\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("supplied", "lacking", "note"),
+    [
+        (True, (), None),
+        (False, (), practice.NO_PYTHON),
+        (True, ("attnlib.bridge", "torch"), practice.LACKING.format("PyTorch")),
+        (False, ("torch",), practice.LACKING.format("PyTorch")),
+    ],
+)
+def test_a_page_without_what_it_takes_sends_readers_to_the_notebook(
+    monkeypatch, supplied, lacking, note
+):
+    monkeypatch.setattr(practice, "own_files", lambda: {"manifest.json": b""} if supplied else {})
+    exercise = practice.Exercise("double", "double", START, "double(1) < 3", "", "", lacking)
+    page = SimpleNamespace(body=[])
+    slot = practice.practice_slot(exercise=exercise, key="chapter/double")
+    practice.visit_slot(page, slot)
+    practice.depart_slot(page, slot)
+    html = BeautifulSoup("".join(page.body), "html.parser")
+    assert [p.text for p in html.select("p")] == ([note] if note else [])
+    kept = html.div.get("data-exercise")
+    assert (kept is None) == bool(note)
+    assert note or json.loads(kept)["judge"] == "double(1) < 3"
+
+
+# -------------------------------------------------------------------------------- how a run ends
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "lines"),
+    [
+        ("def f():\n    return 1 / 0\n\nf()", "ZeroDivisionError: division by zero",
+         ["Line 4: f()", "Line 2 in f: return 1 / 0"]),
+        ("x = (1 +", "SyntaxError: '(' was never closed", ["Line 1: x = (1 +", " " * 12 + "^"]),
+        ("raise ValueError", "ValueError", ["Line 1: raise ValueError"]),
+        ("def f(): f()\nf()", "RecursionError: the function calls itself without end.",
+         ["Line 2: f()", "Line 1 in f: def f(): f()"]),
+        ("import sys\nsys.exit(3)",
+         "Your code ends the program (exit or sys.exit). Leave that out: it ends by itself.",
+         ["Line 2: sys.exit(3)"]),
+        ("n = input('n? ')",
+         "EOFError: input() has nobody to ask here: write the value into the code",
+         ["Line 1: n = input('n? ')"]),
+        ("raise MemoryError", "MemoryError: your code asks for more memory than a page may take",
+         ["Line 1: raise MemoryError"]),
+        ("import no_such_module",
+         "no_such_module is not here: a page has NumPy, attnlib and Python's own modules.",
+         ["Line 1: import no_such_module"]),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt", ["Line 1: raise KeyboardInterrupt"]),
+    ],
+)  # fmt: skip
+def test_an_error_is_one_clear_line_and_the_learners_own_lines(source, message, lines):
+    answer = run(source)
+    assert (answer.passed, answer.message, answer.lines) == (False, message, lines)
+
+
+def test_an_error_inside_of_the_checker_shows_the_line_too():
+    (exercise,) = [e for _, e in JUDGED if e.key == "my_softmax"]
+    answer = run("def my_softmax(scores):\n    return scores[99]", exercise)
+    assert answer.message.startswith("my_softmax raised IndexError: index 99 is out of bounds")
+    assert answer.lines == ["Line 2 in my_softmax: return scores[99]"]
+    missing = run("def softmax(scores): return 1", exercise)
+    assert missing.message == "The checker looks for my_softmax, and there is none: keep that name."
+
+
+def test_prints_warnings_and_the_last_value_are_shown():
+    answer = run("print(1, end='')\nprint(2)\nnp.ones(2) / 0\nnp.arange(3)")
+    assert answer.output.splitlines() == [
+        "12", "Line 3: RuntimeWarning: divide by zero encountered in divide", "array([0, 1, 2])",
+    ]  # fmt: skip
+
+
+def test_output_ends_at_a_page_of_it():
+    end = "... the rest is left out."
+    many = run("for i in range(10**4): print(i)").output.splitlines()
+    assert (len(many), many[-2:]) == (practice_run.MOST_LINES + 1, ["199", end])
+    long = run("print('x' * 10**6)").output
+    assert long == "x" * practice_run.MOST_CHARACTERS + f"\n{end}\n"
+
+
+def test_a_run_builds_on_the_exercises_above_in_silence():
+    above = ["def g(x): return 2 * x\nprint('above')", "def h(x): return g(x) + 1", "1 / 0"]
+    assert run("h(3)", earlier=above).output == "7\n"
+    assert run("def g(x): return 0\nprint(g(3))", earlier=above).output == "0\n"
+    assert run("no_such(3)", earlier=above).message.startswith("NameError: name 'no_such'")
+
+
+def test_a_run_leaves_nothing_behind():
+    spoilt = "import builtins\nbuiltins.print = np.exp = check.softmax = None\nkept = 1"
+    run(spoilt + "\nnp.set_printoptions(precision=1)\nimport sys\nsys.setrecursionlimit(60)")
+    answer = run("print(np.exp(0.5), np.array([1 / 3]), check.softmax is None)\nkept")
+    assert answer.output == f"{np.exp(0.5)} [0.33333333] False\n"
+    assert answer.message == "NameError: name 'kept' is not defined"
+    assert run("np.random.rand()").output == run("np.random.rand()").output
