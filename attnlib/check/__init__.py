@@ -18,14 +18,14 @@ from attnlib.check.basics import (
     softmax,
     weighted_average,
 )
-from attnlib.check.costs import grouped_attention
+from attnlib.check.costs import grouped_attention, online_softmax
 from attnlib.check.heads import (
     merge_heads,
     relative_bias,
     sinusoidal_positions,
     split_heads,
 )
-from attnlib.check.layers import cached_attention, cross_attention, layer_norm, online_softmax
+from attnlib.check.layers import cached_attention, cross_attention, layer_norm
 from attnlib.check.learning import mean_price
 from attnlib.check.masking import causal_mask, leak_test, masked_softmax, padding_mask
 from attnlib.check.verdict import Verdict, judge

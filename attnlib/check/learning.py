@@ -1,4 +1,4 @@
-"""Checkers of the chapter on learning: the price of a sentence."""
+"""Checker of chapter 11: the price of a sentence."""
 
 import numpy as np
 
