@@ -83,6 +83,14 @@ def test_mouse_and_finger_move_the_one_they_touch(browser, tmp_path):
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         assert 25 <= int(slider.input_value()) <= 38
         assert shown(page, 1) == repr(PositionsExplorer(kind="relative", head=1))
+        # A row of a heatmap is a position, or a head: 10 to 202 of 238 units.
+        for part, row, changes in (("scores", 46, {"position": 46}), ("encoding", 5, {"head": 5})):
+            sheet = page.locator(f"[data-part={part}]").nth(1)
+            unit = sheet.bounding_box()["width"] / 240
+            y = 10 + 192 * (row + 0.5) / (64 if part == "scores" else 8)
+            sheet.tap(position={"x": 100 * unit, "y": y * unit})
+            state = page.evaluate("document.querySelectorAll('.widget-slot')[1].model.traits")
+            assert state.items() >= changes.items()
 
 
 @pytest.mark.parametrize("width", [1280, 360])
