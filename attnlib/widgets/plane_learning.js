@@ -198,7 +198,7 @@ ${button("one", "One step", { disabled: done })}${button("another", "New start")
     full(numbers(s, now, matrix)),
     full(html`<div class="more">${buttons()}</div>`),
     () => spoken(s, now),
-    html`<p class="said hint">Orange: labels. Rings: words, and blue their questions. Black: the next step.</p>`,
+    html`<p class="said hint">Orange: labels. Rings: words; blue: their questions, and at the tips the next step.</p>`,
   ];
 }
 
