@@ -19,7 +19,8 @@ CONTROLS = "a[href], button, input, select, summary, [tabindex]"
 STOPS = f"""slot => new Set([...slot.querySelectorAll("{CONTROLS}")]
   .filter(stop => stop.tabIndex >= 0 && !stop.disabled)
   .filter(stop => stop.checkVisibility({{visibilityProperty: true}}))
-  .map(stop => stop.type === "radio" ? stop.form.elements[stop.name][0] : stop)).size"""
+  .map(stop => stop.type === "radio"
+    ? (stop.form ?? slot).querySelector(`[name="${{stop.name}}"]`) : stop)).size"""
 FOCUS = """() => {
   const at = document.activeElement, slot = at.closest(".widget-slot");
   const style = getComputedStyle(at), label = getComputedStyle(at.parentElement);
@@ -31,12 +32,18 @@ FOCUS = """() => {
 }"""
 
 
+# They have the same controls on every page: those of the first one stand for all.
+ALIKE = {"Predict", "Quiz"}
+
+
 @pytest.mark.parametrize("name", WITH_WIDGETS)
 def test_tab_stops_at_every_control_and_shows_where(page, site, name):
     page.goto(f"{site}/{name}")
     awake(page)
     page.evaluate(OPEN_ALL)
     for at, slot in enumerate(page.locator(".widget-slot").all()):
+        if name != WITH_WIDGETS[0] and slot.get_attribute("data-widget") in ALIKE:
+            continue
         slot.scroll_into_view_if_needed()
         stops = slot.evaluate(STOPS)
         slot.evaluate(

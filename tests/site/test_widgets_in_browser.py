@@ -67,10 +67,11 @@ FOLLOW = """async ([start, next, pictures]) => {
     wanted.innerHTML = picture;
     wanted.content.querySelector("fieldset").disabled = false;
     let difference; // what is for the ear alone comes later, on a busy machine much later
-    for (let wait = 0; wait < 10; wait++) {
-      await new Promise(done => setTimeout(done, 400));
+    for (let wait = 0; wait < 50; wait++) {
+      await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
       difference = differ(el.firstElementChild, wanted.content.firstElementChild);
       if (!difference) break;
+      await new Promise(done => setTimeout(done, 80));
     }
     found.push(difference);
   }
