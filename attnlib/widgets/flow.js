@@ -24,7 +24,6 @@ export const defaults = {
 /** All numbers by their letters, and what is said about a cell: for those who check them. */
 export const compute = (s) => plan(s).made;
 export const told = (s, name) => explain(plan(s), name, moment(plan(s), { stage: s.stage, u: 1 }), s.head);
-export const blocks = (s) => Object.fromEntries(Object.values(plan(s).blocks).map(({ id, stage }) => [id, plan(s).stages[stage].id]));
 export const cells = (s) => order(plan(s), moment(plan(s), { stage: s.stage, u: 1 }));
 
 /** What happened of the stage, the cell that is looked at, the one that stays and its product, and so on. */
@@ -38,26 +37,21 @@ const MATRICES = {
 };
 const rowsOf = (given) => (Array.isArray(given[0]) ? given : [given]);
 
+/** Text in which {Q:roles} have their colours. */
+const ROLES = { Q: "query", K: "key", V: "value", A: "weight" };
+const spoken = (says, tag = "b", inner = (piece) => piece) => says.split(/(\{\w:[^}]*\})/).map((piece) => {
+  const [, role, words] = piece.match(/^\{(\w):([^}]*)\}$/) ?? [];
+  return role ? element(tag, { class: ROLES[role] }, inner(words)) : inner(piece);
+});
 
-
-/** Letters lean, what stands after _ is low, {Q:roles} have their colours. */
+/** An equation: letters lean, what stands after _ is low. */
 function formula(written) {
-  const roles = { Q: "query", K: "key", V: "value", A: "weight" };
   const letters = (piece) => piece.split(/([A-Za-z]+_(?:vocab|\w)|\b[A-Z]\b)/).map((part, k) => {
     const [letter, low] = part.split("_");
     return k % 2 ? html`<i>${letter}</i>${low && html`<sub>${low}</sub>`}` : part.split("   ").map((gap, i) => [i > 0 && html`<span class="gap"></span>`, gap]);
   });
-  return written.split("\n").map((line, i) => [i > 0 && html`<br>`, line.split(/(\{\w:[^}]*\})/).map((piece) => {
-    const [, role, inner] = piece.match(/^\{(\w):([^}]*)\}$/) ?? [];
-    return role ? element("span", { class: roles[role] }, letters(inner)) : letters(piece);
-  })]);
+  return written.split("\n").map((line, i) => [i > 0 && html`<br>`, spoken(line, "span", letters)]);
 }
-
-/** A caption with its roles in colour. */
-const spoken = (says) => says.split(/(\{\w:[^}]*\})/).map((piece) => {
-  const [, role, inner] = piece.match(/^\{(\w):([^}]*)\}$/) ?? [];
-  return role ? element("b", { class: { Q: "query", K: "key", V: "value", A: "weight" }[role] }, inner) : piece;
-});
 
 /** The equation of the stage, or the arithmetic of the cell that is looked at. */
 function reading(s, flow, now, found) {
@@ -78,8 +72,8 @@ function reading(s, flow, now, found) {
     return html`<p>${label && html`<i>${label}</i>`}<span>${shown.map(piece)}</span></p>`;
   });
   return html`<div class="who"><span>${found.title}${found.to.length > 0 && html` <span class="to">→ ${found.to.join(", ")}</span>`}</span>${s.pin === found.name && html`<span class="stepper">
-<button type="button" name="less" aria-label="Product before">◀</button>
-<button type="button" name="more" aria-label="Next product">▶</button>
+<button type="button" name="less" aria-label="Product before">−</button>
+<button type="button" name="more" aria-label="Next product">+</button>
 <span>${terms.length ? (step === null ? `${terms.length} products` : `product ${step + 1} of ${terms.length}, so far ${short(far, 4)}`) : "next number"}</span></span>`}</div>
 <div class="sums">${said}</div>`;
 }
@@ -108,10 +102,10 @@ function given(s, found) {
   const sentence = (name, label, tokens) => html`<label><span>${label}, 1 to ${MOST}</span>${element("input", { type: "text", name, value: tokens.join(" "), autocomplete: "off" })}${
     s.wrong === name && html`<span class="wrong" role="alert">1 to ${MOST} words are needed.</span>`}</label>`;
   const cross = s.memory.length > 0;
-  return html`<details class="given" data-part="given"><summary>Change the words and the numbers</summary><div class="fields">
+  return html`<details class="given" data-part="given"><summary>Change the words and the numbers</summary>${s.sheet !== null && html`<div class="fields">
 ${sentence("words", "Words", s.tokens)}${cross && sentence("remembered", "Words of the memory", s.memory_tokens)}
 ${!cross && html`<label><span>Mask</span>${select("mask", { none: "none", causal: "no later words" }, s.mask)}</label>`}</div>
-<div class="matrices">${Object.keys(MATRICES).filter((name) => s[name].length).map((name) => typed(s, name, lit))}</div></details>`;
+<div class="matrices">${Object.keys(MATRICES).filter((name) => s[name].length).map((name) => typed(s, name, lit))}</div>`}</details>`;
 }
 
 /** What the microscope needs of a weight. */
@@ -148,20 +142,25 @@ export function picture(s) {
   const shown = [s.look, s.pin].find((name) => name && there(flow, now, name));
   const found = shown ? { ...explain(flow, shown, now, head), name: shown, step: shown === s.pin ? s.step : null } : null;
   const focus = there(flow, now, s.at) ? s.at : "X.0.0";
-  const sheet = (falls) => {
-    const { width, height, content } = scene(flow, { falls, now, head, look: shown, found, focus });
-    const all = {
-      viewBox: `0 0 ${width} ${height}`, role: "group", "data-part": "river", class: found && "looking",
-      "aria-label": `${label(s)}. Arrow keys go from number to number, Enter keeps one, plus and minus step through its products, page keys turn the stages.`,
-    };
-    return element("div", { class: falls ? "river falls" : "river lies", "data-size": size(flow) }, element("svg", all, content));
+  const river = (falls, all, how) => {
+    const { width, height, content } = scene(flow, { falls, now, head, focus, ...how });
+    const drawn = html([String(html`${content}`).replace(how.still ? / data-key="[^"]*"/g : "", "")]);
+    return element("div", { class: falls ? "river falls" : "river lies", "data-size": size(flow) }, element("svg", { viewBox: `0 0 ${width} ${height}`, ...all }, drawn));
   };
+  const whole = (falls, name) => river(falls, { role: "img", "data-part": name, class: name && "still", "aria-label": label(s) }, { now: { s: last - 1, u: 1 }, still: true });
+  // Until a script runs the whole way stands there; style shows its outline alone if one will run.
+  const sheet = (falls) => (s.sheet === null ? whole(falls, "river") : river(falls, {
+    role: "group", "data-part": "river", class: found && "looking",
+    "aria-label": `${label(s)}. Arrow keys go from number to number, Enter keeps one, plus and minus step through its products, page keys turn the stages.`,
+  }, { look: shown, found }));
   const key = (name, label, sign, disabled) => element("button", { type: "button", name, "aria-label": label, disabled }, sign);
   const caption = ({ title, says }, k) => html`<b>${k + 1} ${title}.</b> ${spoken(says)}`;
   const draw = (falls) => (s.sheet === null || s.sheet === (falls ? "falls" : "lies") ? sheet(falls) : () => sheet(falls));
+  const paper = () => (s.sheet === null ? html`<div class="paper"></div>` : flow.paper[head] ??= html`<div class="paper"><p>${caption(flow.stages.at(-1), last - 1)}</p>
+<p class="formula">${formula(flow.stages.at(-1).equation)}</p>${whole(false)}</div>`);
   return [
-    html`<div class="top"><div class="bar"><div class="keys">${key("back", "Back one stage", "◀", t <= 0)}${
-      element("button", { type: "button", name: "play", class: "play" }, s.playing ? "❚❚ Pause" : "▶ Play")}${key("next", "Next stage", "▶", t >= last)}</div>
+    html`<div class="top"><div class="bar"><div class="keys">${key("back", "Back one stage", "‹ Back", t <= 0)}${
+      element("button", { type: "button", name: "play", class: "play" }, s.playing ? "❚❚ Pause" : "▶ Play")}${key("next", "Next stage", "Next ›", t >= last)}</div>
 <div class="track"><div class="stages" role="group" aria-label="Stages" data-part="stages"${last > 8 && html` data-many`}>${flow.stages.map(({ title }, k) => element("button", {
       type: "button", "data-go": k, "aria-label": `Stage ${k + 1}, ${title}`, "aria-current": k === now.s && "step",
     }, html`<span>${k + 1}</span> <span>${title}</span>`))}</div>
@@ -169,7 +168,7 @@ ${element("input", {
       type: "range", name: "moment", min: 0, max: last, step: 0.01, value: Number(t.toFixed(2)), "aria-label": "Stage", style: `--done:${((100 * t) / last).toFixed(1)}%`,
       "aria-valuetext": `Stage ${now.s + 1} of ${last}, ${stage.title}`,
     })}</div></div>
-<div class="caption">${flow.stages.map((other, k) => element("p", { class: "ghost", "aria-hidden": "true" }, caption(other, k)))}<p role="status"><span data-key="${stage.id}">${caption(stage, now.s)}</span></p></div>
+<div class="caption">${(flow.ghosts ??= html`${flow.stages.map((other, k) => element("p", { class: "ghost", "aria-hidden": "true" }, caption(other, k)))}`)}<p role="status"><span data-key="${stage.id}">${caption(stage, now.s)}</span></p></div>
 ${element("div", { class: found ? "ledger looks" : "ledger", "aria-live": "polite", style: `--from:${(100 * crossed(flow) + 4).toFixed(1)}%` },
     html`<div data-key="${stage.id} ${shown} ${found?.step}">${reading(s, flow, now, found)}</div>`)}</div>`,
     html`<div class="heads" role="group" aria-label="Head" data-part="heads">${s.heads > 1 && range(s.heads).map((h) => element("button", {
@@ -177,7 +176,8 @@ ${element("div", { class: found ? "ledger looks" : "ledger", "aria-live": "polit
     }, glimpse(flow.matrices[h].A, now.s >= flow.when.softmax), `Head ${h + 1}`))}</div>`,
     draw(false),
     draw(true),
-    given(s, found),
+    found || s.wrong || s.sheet === null ? given(s, found) : (flow.given ??= given(s)),
+    paper,
     weightPanel(s.lens && now.s >= flow.when.softmax && weightOf(flow, s.lens, head)),
     buttons(),
   ];
@@ -244,7 +244,7 @@ export function live(view) {
     return u;
   }
 
-  // Moving: towards a goal, a stage in its own time; playing rests a moment after each.
+  // Moving: towards a goal, a stage in its own time, at once without motion; playing rests after each.
   let run = 0;
   let aim = null;
   function move(goal, playing) {
@@ -265,10 +265,10 @@ export function live(view) {
         expected = put(Math.max(t - 3 * passed, goal));
       } else {
         const s = Math.min(Math.floor(t + 1e-6), stages.length - 1);
-        const next = Math.min(t + passed / stages[s].seconds, s + 1, goal);
+        const next = Math.min(calm.matches ? s + 1 : t + passed / stages[s].seconds, s + 1, goal);
         expected = put(next);
         if (next === s + 1) {
-          rest = 1.4;
+          rest = calm.matches ? 3.2 : 1.4;
           if (playing) follow();
         }
       }
@@ -293,20 +293,11 @@ export function live(view) {
   }
   const next = () => go(Math.floor((aim ?? time()) + 1e-6) + 1);
   const back = () => go(Math.ceil((aim ?? time()) - 1e-6) - 1);
-  /** Without motion: one finished picture after the other. */
-  function slides() {
-    if (!view.state().playing) return;
-    const t = Math.min(Math.floor(time()) + 1, flow().stages.length);
-    put(t, { playing: t < flow().stages.length });
-    setTimeout(slides, 3200);
-  }
   function play() {
     if (view.state().playing) return view.set({ playing: false });
     const end = flow().stages.length;
     if (time() >= end) put(0);
-    if (!calm.matches) return move(end, true);
-    view.set({ playing: true });
-    slides();
+    move(end, true);
   }
   /** Where the river is longer than the window, brings what the stage is about into sight. */
   function follow() {
@@ -353,6 +344,7 @@ export function live(view) {
   });
   view.on("river", "focusin", ({ target }) => {
     const name = cellOf(target);
+    clearTimeout(leaving); // of the cell that had the focus before
     if (name && target.matches(":focus-visible")) view.set({ look: name, at: name });
   });
   view.on("river", "focusout", () => glance(null));
@@ -446,6 +438,7 @@ export function live(view) {
   const seen = () => view.state().sheet !== (falls() ? "falls" : "lies") && view.set({ sheet: falls() ? "falls" : "lies" });
   const room = new ResizeObserver(seen);
   room.observe(view.root);
+  view.on("reset", "click", seen);
 }
 
 /** The cell that lies next in a direction. */

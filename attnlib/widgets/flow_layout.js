@@ -17,6 +17,7 @@ const LANE = [0, 92, 92, 76, 64, 56, 50];
 
 /** What is opened first where there is no room for all digits. */
 const VIEWS = {
+  start: "X G",
   attend: "G Q V X Z",
   blend: "G Z V Q",
   join: "O Z",
@@ -27,23 +28,27 @@ const VIEWS = {
   whole: "P G X Q V Z N2 N1 H F O",
 };
 
+/** Places in a path; a box; a line that leaves and arrives level. */
+export const spot = (...all) => all.map((x) => Number(x.toFixed(1))).join(" ");
+export const box = (x, y, w, h) => `M${spot(x, y)}h${spot(w)}v${spot(h)}h${spot(-w)}z`;
+export const bend = (x, y, a, b) => `M${spot(x, y)}C${spot((x + a) / 2, y, (x + a) / 2, b, a, b)}`;
+
 /** A line along points, its corners rounded. */
 function metro(points, r = 12) {
-  const at = ([x, y]) => `${Number(x.toFixed(1))} ${Number(y.toFixed(1))}`;
   const length = ([x, y], [a, b]) => Math.hypot(a - x, b - y) || 1;
   const toward = (from, to, by) => [0, 1].map((k) => from[k] + ((to[k] - from[k]) / length(from, to)) * by);
-  let d = `M${at(points[0])}`;
+  let d = `M${spot(...points[0])}`;
   for (let k = 1; k < points.length - 1; k++) {
     const [before, here, after] = points.slice(k - 1, k + 2);
     const room = Math.min(r, length(here, before) / 2, length(after, here) / 2);
-    d += `L${at(toward(here, before, room))}Q${at(here)} ${at(toward(here, after, room))}`;
+    d += `L${spot(...toward(here, before, room))}Q${spot(...here, ...toward(here, after, room))}`;
   }
-  return `${d}L${at(points.at(-1))}`;
+  return `${d}L${spot(...points.at(-1))}`;
 }
 
 /** How wide a cell is: a stripe, a colour, brief with one decimal, open with three. */
 function cellWidths({ matrices }, id) {
-  if (id === "P") return [38, 46, 54, 58]; // its columns are words
+  if (id === "P") return [40, 46, 54, 58]; // its columns are words
   const all = matrices.flatMap((made) => made[id]).flat();
   if (all.every((x) => Math.abs(x - Math.round(x)) < 1e-9)) {
     const most = Math.max(...all.map((x) => wide(String(x), 14)));
@@ -60,7 +65,9 @@ function measure(plan, width, view) {
   const { n, river, blocks, layer } = plan;
   const lane = layer && n === 2 ? 80 : LANE[n];
   const pitch = n < 3 ? 6 : n < 5 ? 5 : 4;
-  const labels = Math.max(...plan.names.map((name) => wide(name, 15)), ...(plan.cross ? plan.answers.map((name) => wide(name, 14)) : [])) + 8;
+  const longest = (...names) => Math.max(...names.map((name) => wide(name, 15))) + 8;
+  const labels = longest(...plan.names, ...(plan.cross ? plan.answers : []));
+  const ends = longest(...plan.ends);
   const bundle = n * pitch;
   const tight = plan.n_k * (n < 4 ? 30 : 26);
   const widths = Object.fromEntries(river.map((id) => {
@@ -76,7 +83,7 @@ function measure(plan, width, view) {
     P: [72, 1, 100],
   };
   const used = Object.fromEntries([...river, "end"].map((id) => [id, gaps[id] ?? [10, 1, 60]]));
-  let left = width - 2 * labels - sum(Object.values(used).map(([least]) => least)) - sum(river.map((id) => widths[id][0]));
+  let left = width - labels - ends - sum(Object.values(used).map(([least]) => least)) - sum(river.map((id) => widths[id][0]));
   if (left < 0) return null;
   const level = Object.fromEntries(river.map((id) => [id, 0]));
   const raise = (id, to) => {
@@ -127,17 +134,18 @@ export const crossed = (plan) => size(plan) && Math.max(...Object.values(plan.vi
 const between = (a, b, w) => (typeof a === "number" ? mix(a, b, w)
   : Object.fromEntries(Object.keys(a).map((key) => [key, between(a[key], b[key], w)])));
 
-/** Where everything stands at a moment. */
+/** Where everything stands at a moment: the same object while nothing moves. */
 export function layout(plan, falls, { s, u }) {
   if (falls) return (plan.falling ??= falling(plan));
   size(plan);
-  const at = (k) => plan.views[plan.stages[Math.max(k, 0)].view];
-  const [before, now] = [at(s - 1), at(s)];
-  return lying(plan, between(before, now, smooth(u / 0.16)));
+  const [before, now] = [s - 1, s].map((k) => plan.stages[Math.max(k, 0)].view);
+  const { views, resting } = plan;
+  if (before === now || u >= 0.16) return (resting[now] ??= lying(plan, views[now]));
+  return lying(plan, between(views[before], views[now], smooth(u / 0.16)));
 }
 
 function lying(plan, m) {
-  const { n, n_q, n_k, blocks, d_k, layer, cross } = plan;
+  const { n, n_q, n_k, blocks, d_k, layer, cross, river } = plan;
   const { lane, pitch } = m;
   const tile = Math.min(38, lane - 14);
   const key = Math.min(28, Math.max(9, 92 / d_k));
@@ -160,20 +168,29 @@ function lying(plan, m) {
   G.size = G.cell - Math.min(air, G.cell * 0.24);
   G.height = lane - air;
   const column = (j) => G.x + (j + 0.5) * G.cell;
+  const [before, between] = [boxes.Q.x - 21, (line) => (line(0) + line(n_k - 1)) / 2];
+  const level = { key: (i) => 12 + (n_k - 1 - i) * pitch, value: (i) => valueLevel + i * pitch, past: (i) => pastLevel + i * pitch };
+  const gates = { Q: [before, middle, true], K: [before, between(level.key)], V: [before, between(level.value)] };
+  const signs = {};
+  river.forEach((id, k) => {
+    const near = boxes[id].x - (id === "H" ? 20 : 16.5);
+    if ("ONHFP".includes(id[0])) gates[id] = ["HN".includes(id[0]) ? near : (right(boxes[river[k - 1]]) + boxes[id].x) / 2, middle, true];
+    if (id[0] === "N") signs[id] = range(n_q).map((i) => [boxes[id].x - 40 - (n_q - 1 - i) * pitch, row(i)]);
+  });
   const drop = top - keyTop - d_k * key - 16; // what the keys come down, if the memory stands high
   return {
-    falls: false, width: size(plan), lane, pitch, boxes, column, start: m.start, end: m.end, row, top, bottom,
+    falls: false, kept: new Map(), posts: new Set(), width: size(plan), lane, pitch, boxes, column, gates, signs, start: m.start, end: m.end, row, top, bottom,
     key: { top: keyTop + drop, bottom: keyTop + drop + d_k * key, tile: key, cell: Math.min(38, G.cell - 6) },
     port: { x: boxes.Z.x - (n < 4 ? 42 : 20), height: Math.min(48, lane * 0.62), row },
     height: Math.ceil((layer ? pastLevel : valueLevel) + (n - 1) * pitch + 18),
-    level: { key: (i) => 12 + (n_k - 1 - i) * pitch, value: (i) => valueLevel + i * pitch, past: (i) => pastLevel + i * pitch },
+    level,
   };
 }
 
 /** On a phone the streams fall: the rows above, each stream straight down to where it is needed. */
 function falling(plan) {
   const { n, n_q, n_k, blocks, d_k, layer, river, cross } = plan;
-  const label = Math.min(66, Math.max(...[...plan.names, ...plan.answers].map((name) => wide(name, 12.5))) + 8);
+  const label = Math.min(70, Math.max(...[...plan.names, ...plan.answers].map((name) => wide(name, 13.5))) + 10);
   const lane = n < 3 ? 46 : n < 5 ? 40 : 34;
   const tile = lane - 8;
   const room = NARROW - label - (layer ? 24 : 2);
@@ -186,18 +203,21 @@ function falling(plan) {
     boxes[id] = { x, w, cell: w / blocks[id].columns, tile, row, last: blocks[id].rows - 1, title: row(0) - tile / 2 - 8 };
     return top + blocks[id].rows * high;
   };
-  for (const id of cross ? ["M", "X"] : ["X"]) y = place(id, label, fit(id, room)) + (id === "M" ? 34 : 0);
+  // The values of a memory fall to the left of X, its keys to the right.
+  const aside = cross ? 24 : 0;
+  if (cross) y = place("M", label, fit("M", room - 70)) + 34;
+  y = place("X", label + aside, fit("X", room - 3 * aside));
   // The crossing: keys above the grid, queries to its left; the values pass further left.
   const gate = y + 20;
-  const q = fit("Q", 64);
-  const start = label + 30 + q;
+  const q = fit("Q", n < 4 ? 64 : 56);
+  const start = label + (n < 4 ? 38 : 28) + q;
   const grid = Math.min((label + room - start - 10) / n_k, 92);
   const high = Math.min(grid, 76);
   const key = Math.min(26, Math.max(9, 84 / d_k));
   const keyTop = y + 78;
   y = keyTop + d_k * key + 10;
   place("Q", label + 22, q, high);
-  const air = n < 4 ? 16 : 6;
+  const air = n < 4 ? 16 : 4;
   const foot = y + n_q * high;
   boxes.G = { x: start, w: grid * n_k, cell: grid, tile, row: boxes.Q.row, size: grid - air, height: high - air, title: foot + 14 };
   boxes.Q.title = foot + 14;
@@ -207,14 +227,22 @@ function falling(plan) {
   y = place("Z", label + room - z, z) + Math.max(n_k - n_q, 0) * lane;
   for (const id of river.slice(river.indexOf("Z") + 1)) {
     y += id === "N1" || id === "N2" ? 70 : id === "P" ? 70 : 46;
-    y = place(id, label, fit(id, room - 4));
+    y = place(id, label, fit(id, id === "P" ? room - Math.min(80, Math.max(...plan.ends.map((word) => wide(word, 15)))) - 22 : room - 4));
   }
   const column = (j) => start + (j + 0.5) * grid;
+  const trunk = cross ? Math.max(right(boxes.X), right(boxes.M)) + 14 : Math.max(boxes.Q.x + q / 2 + 40, Math.min(column((n_k - 1) / 2), right(boxes.X) - 10));
+  const gates = { Q: [boxes.Q.x + q / 2, gate], K: [trunk + (cross ? 0 : 12), gate], V: [label + 8, keyTop + 30] };
+  const signs = {};
+  for (const id of river.slice(river.indexOf("Z") + 1)) {
+    const head = boxes[id].row(0) - boxes[id].tile / 2;
+    gates[id] = [label + (id === "P" ? 40 : 20), head - (id === "P" ? 42 : 20)];
+    if (id[0] === "N") signs[id] = [[label + 20, head - 52]];
+  }
   return {
-    falls: true, width: NARROW, lane, pitch: 5, boxes, column, left: label, edge: NARROW - 8, gate, start: 0, row: boxes.X.row,
+    falls: true, kept: new Map(), width: NARROW, lane, pitch: 5, boxes, column, gates, signs, left: label, edge: NARROW - 8, gate, start: 0, end: boxes.P && right(boxes.P) + 20, row: boxes.X.row,
     key: { top: keyTop, bottom: keyTop + d_k * key, tile: key, cell: Math.min(38, grid - 6) },
-    port: { x: boxes.Z.x - (n < 4 ? 36 : 12), height: Math.min(lane * 0.74, 34), row: boxes.Z.row },
-    trunk: Math.max(boxes.Q.x + q / 2 + 40, Math.min(column((n_k - 1) / 2), boxes.X.x + boxes.X.w - 10)),
+    port: { x: boxes.Z.x - (n < 4 ? 44 : 12), height: Math.min(lane * 0.74, 34), row: boxes.Z.row },
+    trunk,
     height: Math.ceil(y + 10),
   };
 }
@@ -240,11 +268,14 @@ export function lettering(plan, geo, id, head) {
 const right = ({ x, w }) => x + w;
 
 /** Every line of the river: its name, its token, its role, its path, and when it is drawn. */
-export const wires = (plan, geo) => (geo.falls ? fallingWires(plan, geo) : lyingWires(plan, geo));
+export const wires = (plan, geo) => (geo.wires ??= geo.falls ? fallingWires(plan, geo) : lyingWires(plan, geo));
 
-function lyingWires({ n, n_q, n_k, layer, when, river, cross }, { boxes, level, start, end, pitch, key, column, port, lane, row }) {
+function lyingWires({ n, n_q, n_k, layer, when, river, cross }, { boxes, level, start, end, pitch, key, column, port, lane, row, posts }) {
   const all = [];
-  const wire = (id, i, role, stage, from, to, points, thin) => all.push({ id: `${id}.${i}`, role, stage, from, to, d: metro(points), thin });
+  const wire = (id, i, role, stage, from, to, points, thin) => {
+    all.push({ id: `${id}.${i}`, role, stage, from, to, d: metro(points), thin });
+    points.slice(1).forEach(([x, y], k) => Math.max(y, points[k][1]) > boxes.X.title + 20 && x === points[k][0] && posts.add(x));
+  };
   const source = cross ? boxes.M : boxes.X;
   const offset = layer ? { K: -4.8, Q: -1.6, V: 1.6, R: 4.8 } : { K: -3.2, Q: 0, V: 3.2 };
   const x0 = right(boxes.X);
@@ -305,7 +336,7 @@ function fallingWires({ n_k, layer, when, river, cross }, { boxes, key, column, 
   wire("Q", "query", when.qkv, 0.08, 0.4, [[middle("Q"), foot("X")], [middle("Q"), head("Q")]]);
   for (const j of range(n_k)) {
     wire(`K.${j}`, "key", when.qkv, 0.08, 0.62,
-      [[trunk, foot(source)], [trunk, gate + 26], [column(j), gate + 26], [column(j), key.top - (boxes.G.cell > 60 ? 3 : 19)]]);
+      [...(cross ? [[right(boxes.M), boxes.M.row(j)], [trunk, boxes.M.row(j)]] : [[trunk, foot("X")]]), [trunk, gate + 26], [column(j), gate + 26], [column(j), key.top - (boxes.G.cell > 60 ? 3 : 19)]]);
     wire(`Kin.${j}`, "key", when.scores, 0, 0.08, [[column(j), key.bottom + 1], [column(j), boxes.G.row(boxes.Q.last)]], true);
   }
   for (const i of range(boxes.Q.last + 1)) {
@@ -332,4 +363,23 @@ function fallingWires({ n_k, layer, when, river, cross }, { boxes, key, column, 
   }
   if (boxes.P) on("P", river.at(-2), when.words, 0.05, 0.4);
   return all;
+}
+
+/** The outline of all that no stage has finished yet, the stage `s` included: a path of lines and ribbons, one of blocks. */
+export function ahead(plan, geo, s) {
+  const { boxes, key, column, port } = geo;
+  const { blocks, when, n_q, n_k } = plan;
+  const lines = wires(plan, geo).filter(({ stage }) => stage >= s).map(({ d }) => d);
+  const all = [];
+  for (const [id, { stage, rows }] of Object.entries(blocks)) {
+    if (stage < s) continue;
+    for (const i of range(id === "G" ? n_q : rows)) {
+      const { x, w, row, tile, size, height } = boxes[id] ?? {};
+      if (id === "K") all.push(box(column(i) - key.cell / 2, key.top, key.cell, key.bottom - key.top));
+      else if (id === "G") range(n_k).forEach((j) => all.push(box(column(j) - size / 2, row(i) - height / 2, size, height)));
+      else all.push(box(x + 1, row(i) - tile / 2, w - 2, tile));
+    }
+  }
+  if (when.blend >= s) range(n_q).forEach((i) => range(n_k).forEach((j) => lines.push(bend(right(boxes.V) + 3, boxes.V.row(j), port.x, port.row(i)))));
+  return [lines.join(""), all.join("")];
 }

@@ -78,7 +78,7 @@ const BLOCKS = {
  */
 const STAGES = {
   rows: ["Rows", "Each word becomes a row of numbers. From here on it keeps to its own lane.",
-    "X M", "attend", 2, "X, one row a word"],
+    "X M", "start", 2, "X, one row a word"],
   qkv: ["Q, K, V", "Three matrices turn each row into a {Q:query} that asks, a {K:key} that answers and a {V:value} to hand over.",
     "X M Q K V", "attend", 4, "{Q:Q} = X {Q:W_Q}   {K:K} = X {K:W_K}   {V:V} = X {V:W_V}"],
   scores: ["Scores", "Each {Q:query} meets each {K:key} where their lines cross: multiply number by number, and add up.",
@@ -136,16 +136,17 @@ function planned(s) {
     ...(s.layer ? ["add1", "think", "add2"] : []), ...(s.vocabulary.length ? ["words", "shares"] : []), "whole",
   ];
   const d_k = made.heads[0].K[0].length;
+  const end = s.layer ? "X″" : s.w_o.length ? "Z W_O" : "Z";
   const stages = ids.map((id) => {
     const [title, says, lit, view, seconds, equation] = STAGES[id];
     const caption = (cross && ASKED[id]) || says.replaceAll("{d_k}", d_k);
     const from = cross ? equation.replace(/X (\{[KV]:W)/g, "M $1") : equation;
-    const last = s.layer ? "X″" : s.w_o.length ? "Z W_O" : "Z";
-    return { id, title, says: caption, lit: lit ? lit.split(" ") : null, view, seconds, equation: id === "words" ? `L = ${last} W_vocab` : from };
+    return { id, title, says: caption, lit: lit ? lit.split(" ") : null, view, seconds, equation: id === "words" ? `L = ${end} W_vocab` : from };
   });
   if (s.layer) {
     stages.at(-1).equation = "X′ = LayerNorm( X + {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V} W_O )\nX″ = LayerNorm( X′ + FFN( X′ ) )";
   }
+  if (s.vocabulary.length) stages.at(-1).equation += `\nP = softmax( ${end} W_vocab )`;
   const when = Object.fromEntries(ids.map((id, k) => [id, k]));
   const river = ["X", "Q", "G", "V", "Z", "O", "N1", "H", "F", "N2", "P"].filter((id) => BLOCKS[id][3] in when);
   const matrices = range(s.heads).map((head) => {
@@ -162,7 +163,8 @@ function planned(s) {
   return {
     s, made, matrices, river, blocks, stages, when, cross, n_q, n_k, d_k, names, d_v: made.heads[0].V[0].length,
     answers: cross ? called(s.memory_tokens) : names, layer: s.layer, n: Math.max(n_q, n_k),
-    last: s.layer ? "N2" : s.w_o.length ? "O" : "Z",
+    ends: made.P ? made.P.map((row) => called(s.vocabulary)[row.indexOf(Math.max(...row))]) : names, // of the lanes
+    last: s.layer ? "N2" : s.w_o.length ? "O" : "Z", resting: {}, paper: [],
   };
 }
 
@@ -193,6 +195,13 @@ export function short(x, digits = 3) {
 
 /** About how wide a text is; the widest common system font decides. */
 export const wide = (text, size) => sum(Array.from(text, (c) => (".·il".includes(c) ? 0.33 : 0.62))) * size;
+
+/** As much of a name as there is room for. */
+export function fitted(name, room, size) {
+  const letters = Array.from(name);
+  while (letters.length > 1 && wide(letters, size) > room) letters.splice(-2, 2, "…");
+  return letters.join("");
+}
 
 /** How many decimals fit into every cell of a matrix; -1 if not even none does. */
 export function decimals(matrix, room, size) {

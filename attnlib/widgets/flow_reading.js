@@ -96,19 +96,7 @@ export function explain(plan, name, now, head) {
         say("−∞", "ink result");
       }
       if (now.s < when.softmax) return;
-      const powers = M.masked[i].map(Math.exp);
-      begin("power");
-      if (powers.every(Number.isFinite)) {
-        say(`e^${masked ? "−∞" : num(M.D[i][j])} = `);
-        say(power(powers[j]), "ink result");
-        begin("share");
-        say(`${power(powers[j])} ÷ ${n_k > 1 && n_k < 4 ? `(${powers.map(power).join(" + ")})` : power(sum(powers))}`);
-        result(M.A[i][j], "weight");
-      } else {
-        say("e^x is too large here, so the row’s largest is subtracted first");
-        begin("share");
-        say(num(M.A[i][j]), "weight result");
-      }
+      share(M.masked[i], n_k > 1 && n_k < 4, "weight", M.A[i][j]);
       add(reads, range(n_k).map((c) => `G.${i}.${c}`).filter((cell) => cell !== name));
       add(feeds, range(d_v).map((k) => `Z.${i}.${head * d_v + k}`));
       add(ribbons, `${i}.${j}`);
@@ -147,16 +135,24 @@ export function explain(plan, name, now, head) {
       result(M.L[i][j], "ink");
       found.title = `After ${who}: ${given.vocabulary[j]}`;
       if (now.s < when.shares) return;
-      const powers = M.L[i].map((x) => Math.exp(x - Math.max(0, Math.max(...M.L[i]) - 700)));
-      begin("power");
-      say(`e^${num(M.L[i][j])} = `);
-      say(power(powers[j]), "ink result");
-      begin("share");
-      say(`${power(powers[j])} ÷ (${powers.map(power).join(" + ")})`);
-      result(found.value, "ink");
+      share(M.L[i], true, "ink", found.value);
       add(reads, cells("P", i).filter((cell) => cell !== name));
     },
   };
+  function share(scores, listed, role, value) {
+    const powers = scores.map(Math.exp);
+    begin("power");
+    if (!powers.every(Number.isFinite)) {
+      say("e^x is too large here, so the row’s largest is subtracted first");
+      begin("share");
+      return say(num(value), `${role} result`);
+    }
+    say(`e^${num(scores[j])} = `);
+    say(power(powers[j]), "ink result");
+    begin("share");
+    say(`${power(powers[j])} ÷ ${listed ? `(${powers.map(power).join(" + ")})` : power(sum(powers))}`);
+    return result(value, role);
+  }
   function project(block, role) {
     found.title = `${who}’s ${role}, number ${j + 1}`;
     begin();
@@ -186,7 +182,7 @@ export function explain(plan, name, now, head) {
     say(`${num(M[old][i][j])} + ${bracketed(M[more][i][j], digits)}`);
     result(M[total][i][j], "ink");
     begin("norm");
-    say(`(${num(M[total][i][j])} − mean ${bracketed(mean, digits)}) ÷ ${num(root)}`);
+    say(`(${short(M[total][i][j], 6)} − mean ${bracketed(mean, 6)}) ÷ ${short(root, 6)}`); // a small root counts
     result(found.value, "ink");
     add(reads, cells(more, i), cells(old, i));
     add(feeds, next.flat());

@@ -1,10 +1,10 @@
 /**
  * The picture of Flow at a moment: lines, ribbons, cells, the gates that a line passes, and what a
- * stage does to its numbers, in motion. What no stage has reached yet is not drawn.
+ * stage does to its numbers, in motion. What no stage has reached yet is an outline without numbers.
  */
-import { cellInk, element } from "./core.js";
-import { clamp, layout, lettering, mix, smooth, span, wires } from "./flow_layout.js";
-import { naming, range, short, sum, wide } from "./flow_plan.js";
+import { cellInk, element, html } from "./core.js";
+import { ahead, bend, box, clamp, layout, lettering, mix, smooth, span, spot, wires } from "./flow_layout.js";
+import { fitted, naming, range, short, sum, wide } from "./flow_plan.js";
 
 const paint = (role) => `var(--${role === "past" ? "ink" : role})`;
 const tint = (role, share) => `color-mix(in srgb, ${paint(role)} ${Math.round(100 * share)}%, var(--page))`;
@@ -12,16 +12,20 @@ const rect = (x, y, width, height, more) => element("rect", { x, y, width, heigh
 /** A text that stands elsewhere is another one: nothing on the page has moved. */
 const text = (content, x, y, more) => element("text", { x, y, "data-key": more.transform ?? `${Math.round(x)} ${Math.round(y)}`, ...more }, content);
 const group = (all, ...content) => element("g", all, content);
-const at = (x, y) => `translate(${x.toFixed(1)} ${y.toFixed(1)})`;
+const at = (x, y) => `translate(${spot(x, y)})`;
+/** A line as far as it is drawn. */
+const drawn = (done) => done < 1 && { pathLength: 1, "stroke-dasharray": `${done.toFixed(3)} 2` };
 
 /** A symbol as tspans: letters lean, W_Q has its Q below. */
 function symbol(letters, size) {
   return letters.split(/(_[A-Za-z0-9]+|[′″ᵀ√ ()/]+)/).filter(Boolean).map((part) => {
     const low = part[0] === "_";
     const leans = low || (part.length < 3 && !/^[′″ᵀ√ ()/]/.test(part));
-    return element("tspan", { "font-style": leans && "italic", "font-size": low && size * 0.68, dy: low && size * 0.22 }, low ? part.slice(1) : part);
+    return element("tspan", { "font-style": leans && "italic", "font-size": low && Math.max(12.4, size * 0.7), dy: low && size * 0.22 }, low ? part.slice(1) : part);
   });
 }
+
+const most = (matrix) => Math.max(...matrix.flat().map(Math.abs)) || 1;
 
 /** Slots of u for things that happen one after the other; the first ones get more time. */
 function slots(count, first = []) {
@@ -56,35 +60,48 @@ function strength({ stages }, id, { s, u }) {
 
 /**
  * The drawing as { width, height, content }; `found` explains the cell `look` that is looked at, and
- * `focus` is the one that Tab finds.
+ * `focus` is the one that Tab finds. What is `still` has no cells to look at.
  */
-export function scene(plan, { falls, now, head, look, found, focus }) {
+export function scene(plan, { falls, now, head, look, found, focus, still }) {
   const geo = layout(plan, falls, now);
-  const there = [...Object.keys(plan.blocks)].filter((id) => plan.blocks[id].stage <= now.s);
-  const c = { plan, geo, now, head, look, found, focus, M: plan.matrices[head], there };
+  const { blocks, when } = plan;
+  const c = { plan, geo, now, head, look, found, focus, still, M: plan.matrices[head] };
+  // What stands still between two frames is not drawn anew.
+  const rests = (stage, ...more) => now.u === 1 || ![stage, ...more].includes(now.s);
+  const kept = (name, rest, draw) => {
+    if (!rest) return draw();
+    const key = [name, now.s, head, look, found?.step, focus, still].join();
+    if (!geo.kept.has(key)) geo.kept.set(key, html`${draw()}`);
+    return geo.kept.get(key);
+  };
+  if (geo.kept.size > 400) geo.kept.clear();
+  const changes = { G: [when.scale, when.mask, when.softmax], Z: [when.heads], P: [when.shares] };
+  const all = wires(plan, geo);
   return {
     width: geo.width, height: geo.height,
     content: [
-      group({ "data-key": "lines" }, lines(c)),
-      group({ "data-key": "ribbons" }, now.s >= plan.when.blend && ribbons(c)),
+      group({ class: "ahead" }, kept("ahead", true, () => ahead(plan, geo, still ? 0 : now.s).map((d, k) => element("path", { d, style: k && "fill:var(--page)" })))),
+      group({ "data-key": "lines", class: "made" }, kept("lines", true, () => lines(c, all.filter(({ stage }) => stage < now.s))),
+        lines(c, all.filter(({ stage }) => stage === now.s))),
+      group({ "data-key": "ribbons", class: "made" }, now.s >= when.blend && kept("ribbons", rests(when.blend), () => ribbons(c))),
       group({ "data-key": "names" }, names(c)),
-      Object.keys(plan.blocks).map((id) => group({ "data-key": id, "data-block": id, opacity: strength(plan, id, now) },
-        there.includes(id) && (id === "G" ? crossing(c) : tiles(c, id)))),
+      Object.keys(blocks).map((id) => group({ "data-key": id, "data-block": id, class: "made", opacity: strength(plan, id, now) },
+        blocks[id].stage <= now.s && kept(id, rests(blocks[id].stage, ...(changes[id] ?? [])), () => (id === "G" ? crossing(c) : tiles(c, id))))),
       group({ "data-key": "gates", class: "gates" }, gates(c)),
-      group({ "data-key": "titles" }, there.map((id) => title(c, id))),
+      group({ "data-key": "titles" }, titles(c)),
       group({ "data-key": "film", class: "film" }, film(c)),
     ],
   };
 }
 
-function lines({ plan, geo, now, found }) {
+function lines({ plan, now, found }, all) {
   const { lit } = plan.stages[now.s];
-  return wires(plan, geo).map(({ id, role, stage, from, to, d, thin }) => {
+  return all.map(({ id, role, stage, from, to, d, thin }) => {
     const done = smooth(part(now, stage, [from, to]));
     const on = found?.wires.has(id);
     return done > 0 && element("path", {
       d, stroke: paint(role), "stroke-width": thin ? 1.4 : role === "line" ? 1.8 : 2.4, class: `wire${on ? " lit" : ""}${role === "past" ? " past" : ""}`,
-      pathLength: done < 1 && 1, "stroke-dasharray": done < 1 && `${done.toFixed(3)} 2`,
+      ...drawn(done),
       opacity: on ? 1 : (lit && now.s !== stage ? 0.5 : 1) * (thin ? 0.55 : 1),
     });
   });
@@ -94,7 +111,6 @@ function lines({ plan, geo, now, found }) {
 function ribbons({ plan, geo, now, M, found }) {
   const { boxes: { V }, port } = geo;
   const from = V.x + V.w + 3;
-  const bend = (port.x - from) / 2;
   const all = M.A.flatMap((row, i) => {
     let end = port.row(i) - port.height / 2;
     return row.map((a, j) => { end += a * port.height; return { i, j, a, y: end - (a * port.height) / 2 }; });
@@ -107,8 +123,7 @@ function ribbons({ plan, geo, now, M, found }) {
     const seen = part(now, plan.when.blend, late(slot, 0.28, 0.36));
     return [
       done > 0 && element("path", {
-        d: `M${from.toFixed(1)} ${start.toFixed(1)}C${(from + bend).toFixed(1)} ${start.toFixed(1)} ${(port.x - bend).toFixed(1)} ${y.toFixed(1)} ${port.x.toFixed(1)} ${y.toFixed(1)}`,
-        class: `ribbon${mark}`, "stroke-width": thick, pathLength: done < 1 && 1, "stroke-dasharray": done < 1 && `${done.toFixed(3)} 2`,
+        d: bend(from, start, port.x, y), class: `ribbon${mark}`, "stroke-width": thick, ...drawn(done),
       }),
       seen > 0 && rect(port.x, y - thick / 2 + 0.4, 5, Math.max(thick - 0.8, 0.6), { class: `port${mark}`, opacity: seen }),
       seen > 0 && plan.n < 4 && text(short(a, 2), port.x + 9, y + 3.8, { class: `share${mark}`, opacity: seen }),
@@ -117,38 +132,32 @@ function ribbons({ plan, geo, now, M, found }) {
 }
 
 /** Names at both ends of a lane, above the keys, and before the values of a memory. */
-function names({ plan, geo, now, focus, look }) {
-  const { names: asking, answers, cross, when, n_q, n_k } = plan;
-  const { boxes, falls, column, key } = geo;
-  const button = (i) => ({ "data-cell": `T.${i}.0`, role: "button", tabindex: focus === `T.${i}.0` ? 0 : -1, "aria-label": `${asking[i]}: its lane` });
-  const name = (i, x, y, more) => text(asking[i], x, y + 5, { class: `token${look === `T.${i}.0` ? " self" : ""}`, ...more });
-  const all = range(n_q).map((i) => name(i, geo.start, boxes.X.row(i), button(i)));
-  if (cross) range(n_k).forEach((j) => all.push(text(answers[j], geo.start, boxes.M.row(j) + 5, { class: "token quiet" })));
-  if (falls) {
-    for (const id of Object.keys(boxes)) {
-      if (/^[XGZM]$/.test(id) || plan.blocks[id].stage > now.s) continue;
-      const those = id === "V" ? answers : asking;
-      those.forEach((word, i) => all.push(text(word, 0, boxes[id].row(i) + 4, { class: "token quiet" })));
-    }
-  } else {
-    const end = part(now, Object.values(when).at(-2), [0.94, 1]);
-    if (end) range(n_q).forEach((i) => all.push(name(i, geo.end, boxes.X.row(i), { opacity: end })));
+function names({ plan, geo, now, focus, look, still }) {
+  const { names: asking, answers, cross, when } = plan;
+  const { boxes, boxes: { P }, falls, column, key } = geo;
+  const all = [];
+  const name = (kind, word, x, y, more) => all.push(text(falls ? fitted(word, x ? geo.width - x : geo.left - 4, 13) : word, x, y + 5, { class: `token ${kind}`, ...more }));
+  asking.forEach((word, i) => {
+    const cell = `T.${i}.0`;
+    name(look === cell ? "self" : "", word, geo.start, boxes.X.row(i), !still && { "data-cell": cell, role: "button", tabindex: focus === cell ? 0 : -1, "aria-label": `${word}: its lane` });
+  });
+  for (const id of falls ? Object.keys(boxes).filter((id) => !"XGZ".includes(id)) : cross ? ["M"] : []) {
+    ("MV".includes(id) ? answers : asking).forEach((word, i) => name("quiet", word, geo.start, boxes[id].row(i)));
   }
-  if (now.s >= when.qkv) {
-    const { cell } = boxes.G;
-    const shift = cell > 60;
-    const longest = Math.max(...answers.map((word) => word.length));
-    const size = clamp(Math.floor((cell - 4) / (0.6 * longest)), falls ? 11.5 : 12.4, 13);
-    answers.forEach((word, j) => {
-      const [x, y] = [column(j), key.top - 7];
-      const seen = { class: "keyname", "font-size": size, opacity: strength(plan, "K", now) };
-      if (cell < 28) all.push(text(word.slice(0, 5), 0, 0, { ...seen, transform: `${at(x + 3.5, y + 3)} rotate(-90)` }));
-      else all.push(text(shift ? word : word.slice(0, Math.floor(cell / (0.6 * size))), shift ? x + 7 : x, y, { ...seen, "text-anchor": shift ? "start" : "middle" }));
-      if (cross && !falls) all.push(text(word, boxes.V.x + 2, boxes.V.row(j) - boxes.V.tile / 2 - 4, { class: "valuename", opacity: strength(plan, "V", now) }));
-    });
-  }
-  const { P } = boxes;
-  if (now.s >= when.words) plan.s.vocabulary.forEach((word, j) => all.push(text(word, P.x + (j + 0.5) * P.cell, P.row(0) - P.tile / 2 - 7, { class: "wordname" })));
+  // At the end of its lane each word comes out, or the word that follows it.
+  const out = part(now, when.shares ?? Object.values(when).at(-2), [0.94, 1]);
+  if (!falls || P) plan.ends.forEach((word, i) => name(!out ? "quiet" : P ? "next" : "", out || !P ? word : "?", geo.end, boxes[plan.river.at(-1)].row(i)));
+  const { cell } = boxes.G;
+  const shift = cell > 60;
+  const reached = (id) => ({ opacity: strength(plan, id, now), ...(now.s < plan.blocks[id].stage && { fill: "var(--muted)" }) });
+  answers.forEach((word, j) => {
+    const [x, y] = [column(j), key.top - 7];
+    const seen = { class: "keyname", ...reached("K") };
+    if (cell < 28) all.push(text(fitted(word, 42, 12.4), 0, 0, { ...seen, transform: `${at(x + 3.5, y + 3)} rotate(-90)` }));
+    else all.push(text(fitted(word, cell, 12), shift ? x + 7 : x, y, { ...seen, "text-anchor": shift ? "start" : "middle" }));
+    if (cross && !falls) all.push(text(word, boxes.V.x + 2, boxes.V.row(j) - boxes.V.tile / 2 - 4, { class: "valuename", ...reached("V") }));
+  });
+  if (P) plan.s.vocabulary.forEach((word, j) => all.push(text(fitted(word, P.cell + 6, 12.5), P.x + (j + 0.5) * P.cell, P.row(0) - P.tile / 2 - 7, { class: "wordname", ...reached("P") })));
   return all;
 }
 
@@ -156,8 +165,9 @@ const marked = ({ look, found }, id) => (!found ? "" : id === look ? " self" : f
 
 /** What makes a cell one that can be looked at. */
 function cell(c, name, role, words, value, ...content) {
-  const all = { class: `cell ${role}${marked(c, name)}`, "data-cell": name, role: "button", tabindex: c.focus === name ? 0 : -1 };
-  return group({ ...all, "aria-label": `${words}: ${short(value)}` }, content);
+  const all = { class: `cell ${role}${marked(c, name)}` };
+  if (!c.still) Object.assign(all, { "data-cell": name, role: "button", tabindex: c.focus === name ? 0 : -1, "aria-label": `${words}: ${short(value)}` });
+  return group(all, content);
 }
 
 /** The numbers of a block as tinted tiles; where digits do not fit, hollow means below zero. */
@@ -166,7 +176,7 @@ function tiles(c, id) {
   const { role, columns } = plan.blocks[id];
   const turned = id === "P" ? smooth(part(now, plan.when.shares, [0.1, 0.6])) : 1; // scores, then shares
   const matrix = turned < 0.5 ? M.L : M[id];
-  const largest = Math.max(...matrix.flat().map(Math.abs)) || 1;
+  const largest = most(matrix);
   const tall = id === "K";
   const box = tall ? geo.key : geo.boxes[id];
   const [size, digits] = lettering(plan, geo, id, head);
@@ -200,7 +210,7 @@ function crossing(c) {
   const { size, height, row } = geo.boxes.G;
   const scaled = smooth(part(now, when.scale, [0.2, 0.75]));
   const closing = when.mask === undefined ? 0 : smooth(part(now, when.mask, [0.2, 0.6]));
-  const largest = Math.max(...M.S.flat().map(Math.abs)) || 1;
+  const largest = most(M.S);
   return M.A.map((weights, i) => weights.map((a, j) => {
     const shown = shownAt(plan, "G", i, j, now);
     if (!shown) return null;
@@ -216,13 +226,10 @@ function crossing(c) {
       : powered > 0 ? [divided, Math.exp(divided), powered, `e^${short(divided, 2)}`]
         : scaled > 0 ? [score, divided, scaled, `÷ √${plan.d_k}`] : [score, score, 1, ""];
     const value = way < 0.5 ? from : to;
-    const room = size - 8;
-    const large = size >= 66 ? 19 : size >= 56 ? 17 : size >= 40 ? 14 : 12.4;
-    let digits = shared >= 0.5 && size >= 56 ? 3 : 2;
-    while (digits > 1 && wide(short(value, digits), large) > room) digits--;
-    const tight = value > 0 && value < 1 && wide(short(value, 2), large) > room;
-    const said = tight ? short(value, 2).slice(1) : short(value, digits);
-    const fits = wide(said, large) <= room + (tight ? 4 : 0);
+    const large = size >= 66 ? 19 : size >= 56 ? 17 : size >= 40 ? 14 : geo.falls ? 11.6 : 12.4;
+    const two = short(value, 2);
+    const said = [size >= 56 && shared >= 0.5 && short(value, 3), two, two.replace(/^0\./, "."), short(value, 1)].find((each) => each && wide(each, large) <= size - (size < 40 ? 4 : 8));
+    const fits = said !== undefined;
     const fill = fits || shared > 0.5 ? a * shared : (0.05 + (0.5 * Math.abs(score)) / largest) * (1 - shared);
     const ink = `var(--${cellInk(fill)})`;
     const was = way < 1 ? doing : shared ? `${short(score, 1)}→${short(divided, 2)}` : short(score, 1);
@@ -240,115 +247,93 @@ function hatch(x, y, w, h) {
   return range(Math.ceil((w + h) / 8) - 1).map((k) => {
     const d = 8 * (k + 1);
     const [x0, y0, x1, y1] = [x + Math.max(d - h, 0), y + Math.min(d, h), x + Math.min(d, w), y + Math.max(d - w, 0)];
-    return `M${x0.toFixed(1)} ${y0.toFixed(1)}L${x1.toFixed(1)} ${y1.toFixed(1)}`;
+    return `M${spot(x0, y0)}L${spot(x1, y1)}`;
   }).join("");
 }
 
-/** The matrices that a line passes, with their numbers in miniature, the sums and the norms. */
-function gates(c) {
-  const { plan, geo, now, head, M, found } = c;
-  const { n, when, layer, stages, s: given } = plan;
-  const { boxes, column, level, pitch, falls, key } = geo;
-  const strong = (stage) => (!stages[now.s].lit || now.s === stage ? 1 : 0.5);
-  const right = (id) => boxes[id].x + boxes[id].w;
-  const gate = (id, letters, role, stage, x, y, upright, matrix, name) => {
-    const seen = part(now, stage, [0, 0.1]);
-    if (!seen) return null;
+/** The matrices that a line passes, with their larger numbers in miniature; the sums and the norms. */
+function gates({ plan, geo, now, M, found, still }) {
+  const { n, when, stages, s: given } = plan;
+  const tall = (n - 1) * geo.lane + 34;
+  const kinds = {
+    Q: ["w_q", "query", when.qkv, M.W_Q], K: ["w_k", "key", when.qkv, M.W_K], V: ["w_v", "value", when.qkv, M.W_V],
+    O: ["w_o", "ink", when.join], H: ["w_1", "ink", when.think], F: ["w_2", "ink", when.think], P: ["w_vocab", "ink", when.words],
+    N1: ["norm", "line", when.add1], N2: ["norm", "line", when.add2],
+  };
+  return Object.entries(geo.gates).map(([id, [x, y, upright]]) => {
+    const [name, role, stage, matrix = given[name]] = kinds[id];
+    const waits = !part(now, stage, matrix ? [0, 0.01] : [0.6, 0.7]);
+    const frame = (w, h, ...content) => group({
+      class: `gate${waits ? " waits" : found?.id === id ? " lit" : ""}`, "data-gate": matrix && !still && name,
+      opacity: waits || !stages[now.s].lit || now.s === stage ? 1 : 0.5,
+    }, rect(x - w / 2, y - h / 2, w, h, { rx: 5, stroke: paint(role) }), content);
+    if (!matrix) {
+      const [w, h] = upright ? [17, tall] : [40, 18];
+      return frame(w, h, text("norm", 0, 0, { class: "norm", transform: `${at(x + (upright ? 4 : 0), y + (upright ? 0 : 4))}${upright ? " rotate(-90)" : ""}` }));
+    }
     const [rows, columns] = [matrix.length, matrix[0].length];
     const dot = Math.min(5, 22 / Math.max(rows, columns));
-    const label = 16 + 7 * (letters.length - 2);
-    const w = upright ? (id === "P" ? 58 : 28) : label + columns * dot + 16;
-    const h = upright ? (n - 1) * geo.lane + 34 : Math.max(28, falls || role === "ink" ? 0 : (n - 1) * pitch + 16);
+    const label = id === "P" ? 52 : 28;
+    const w = upright ? label + 2 : label + columns * dot + 16;
+    const h = upright ? tall : Math.max(28, geo.falls || role === "ink" ? 0 : (n - 1) * geo.pitch + 16);
     const [gx, gy] = upright ? [x - (columns * dot) / 2, y + 2] : [x + w / 2 - columns * dot - 6, y - (rows * dot) / 2];
-    const largest = Math.max(...matrix.flat().map(Math.abs)) || 1;
-    const grades = [0.12, 0.5, 0.95].map((opacity, grade) => element("path", { fill: paint(role), "fill-opacity": opacity, d: matrix.flatMap((row, r) => row.map((value, k) => {
-      const share = Math.abs(value) / largest;
-      const mine = (share > 0.7 ? 2 : share > 0.3 ? 1 : 0) === grade;
-      return mine ? `M${(gx + k * dot).toFixed(1)} ${(gy + r * dot).toFixed(1)}h${(dot - 0.8).toFixed(1)}v${(dot - 0.8).toFixed(1)}h${(0.8 - dot).toFixed(1)}z` : "";
-    })).join("") }));
-    return [rect(x - w / 2, y - h / 2, w, h, { rx: 5, fill: "var(--page)" }), group({ class: `gate${found && found.id === id ? " lit" : ""}`, opacity: seen * strong(stage), "data-gate": name },
-      rect(x - w / 2, y - h / 2, w, h, { rx: 5, stroke: paint(role) }),
-      text(symbol(letters, 13), upright ? x : x - w / 2 + 6, upright ? y - 6 : y + 4.5, { "text-anchor": upright ? "middle" : "start", fill: paint(role) }), grades)];
-  };
-  const sign = (x, y, stage) => {
-    const seen = part(now, stage, [0.5, 0.64]);
-    return seen > 0 && group({ class: "sign", opacity: seen }, element("circle", { cx: x, cy: y, r: 9 }), element("path", { d: `M${x - 5} ${y}h10M${x} ${y - 5}v10` }));
-  };
-  const norm = (x, y, w, h, stage) => {
-    const seen = part(now, stage, [0.6, 0.7]);
-    return seen > 0 && group({ class: "gate", opacity: seen * strong(stage) }, rect(x - w / 2, y - h / 2, w, h, { rx: 5, stroke: "var(--line)" }),
-      text("norm", 0, 0, { class: "norm", transform: `${at(x + (w < h ? 4 : 0), y + (w < h ? 0 : 4))}${w < h ? " rotate(-90)" : ""}` }));
-  };
-  const further = [["O", "W_O", when.join, given.w_o, "w_o"], ["H", "W_1", when.think, given.w_1, "w_1"], ["F", "W_2", when.think, given.w_2, "w_2"],
-    ["P", "W_vocab", when.words, given.w_vocab, "w_vocab"]].filter(([id]) => boxes[id]);
-  const sums = layer ? [["N1", when.add1], ["N2", when.add2]] : [];
-  if (falls) {
-    const q = boxes.Q.x + boxes.Q.w / 2;
-    return [
-      gate("V", "W_V", "value", when.qkv, geo.left + 8, key.top + 30, false, M.W_V, "w_v"),
-      gate("Q", "W_Q", "query", when.qkv, q, geo.gate, false, M.W_Q, "w_q"),
-      gate("K", "W_K", "key", when.qkv, geo.trunk + 12, geo.gate, false, M.W_K, "w_k"),
-      further.map(([id, letters, stage, matrix, name]) => gate(id, letters, "ink", stage, geo.left + (id === "P" ? 40 : 20), boxes[id].row(0) - boxes[id].tile / 2 - (id === "P" ? 42 : 20), false, matrix, name)),
-      sums.map(([id, stage]) => {
-        const head_ = boxes[id].row(0) - boxes[id].tile / 2;
-        return [sign(geo.left + 20, head_ - 52, stage), norm(geo.left + 20, head_ - 20, 40, 18, stage)];
-      }),
-    ];
-  }
-  const center = (geo.top + geo.bottom) / 2;
-  const x = boxes.Q.x - 21;
-  const middle = (line) => (line(0) + line(plan.n_k - 1)) / 2;
-  return [
-    gate("Q", "W_Q", "query", when.qkv, x, center, true, M.W_Q, "w_q"),
-    gate("K", "W_K", "key", when.qkv, x, middle(level.key), false, M.W_K, "w_k"),
-    gate("V", "W_V", "value", when.qkv, x, middle(level.value), false, M.W_V, "w_v"),
-    further.map(([id, letters, stage, matrix, name]) => {
-      const before = plan.river[plan.river.indexOf(id) - 1];
-      const [gap, near] = [(right(before) + boxes[id].x) / 2, boxes[id].x - 20];
-      return gate(id, letters, "ink", stage, id === "H" ? near : gap, center, true, matrix, name);
-    }),
-    sums.map(([id, stage]) => [
-      range(plan.n_q).map((i) => sign(boxes[id].x - 40 - (plan.n_q - 1 - i) * pitch, geo.row(i), stage)),
-      norm(boxes[id].x - 16.5, center, 17, (n - 1) * geo.lane + 34, stage),
-    ]),
-  ];
+    const largest = most(matrix);
+    const dots = matrix.flatMap((row, r) => row.map((value, k) => Math.abs(value) > 0.3 * largest && box(gx + k * dot, gy + r * dot, dot - 0.8, dot - 0.8)));
+    return [rect(x - w / 2, y - h / 2, w, h, { rx: 5, fill: "var(--page)" }), frame(w, h,
+      text(symbol(name.replace("w", "W").replace(/_[qkvo]$/, (low) => low.toUpperCase()), 15), upright ? x : x - w / 2 + 6, upright ? y - 6 : y + 4.5, { "text-anchor": upright ? "middle" : "start", fill: paint(role) }),
+      !waits && element("path", { fill: paint(role), d: dots.filter(Boolean).join("") }))];
+  }).concat(Object.entries(geo.signs).map(([id, all]) => all.map(([x, y]) => group({ class: part(now, kinds[id][2], [0.5, 0.64]) ? "sign" : "sign waits" },
+    element("circle", { cx: x, cy: y, r: 9 }), element("path", { d: `M${x - 5} ${y}h10M${x} ${y - 5}v10` })))));
 }
 
-/** The letter of a block, and its words where they do not run into others. */
-function title({ plan, geo, now }, id) {
-  const { boxes, key, falls } = geo;
-  const { role, stage } = plan.blocks[id];
+/** The letters of the blocks, and their words where neither lines nor others are in the way. */
+function titles({ plan, geo, now }) {
+  const { boxes, key, falls, posts } = geo;
   const { lit } = plan.stages[now.s];
-  const [letters, words] = naming(plan, id, now);
-  const fill = id === "G" && now.s < plan.when.softmax ? "var(--ink)" : paint(role);
-  const all = { opacity: part(now, stage, [0, 0.2]) * (!lit || lit.includes(id) ? 1 : 0.66) };
-  const letter = (x, y, anchor) => text(symbol(letters, 17), x, y, { "text-anchor": anchor, class: "letters", fill });
-  const small = (x, y, anchor) => text(words, x, y, { "text-anchor": anchor, class: "words" });
-  if (id === "K") {
-    const [x, y] = [boxes.G.x - 8, (key.top + key.bottom) / 2];
-    return group(all, letter(x, y - 1, "end"), small(x, y + 15, "end"));
-  }
-  const box = boxes[id];
-  if (falls || id === "M") {
-    const pass = falls ? ({ V: 20, O: 56, H: 56, F: 56, N1: 52, N2: 52, P: 112 }[id] ?? 0) : 0;
-    const x = id === "G" ? Math.max(box.x + box.w - 140, boxes.Q.x + 84) : id === "M" && !falls ? geo.start + 2 : Math.min(box.x, geo.width - 76) + pass;
-    const y = box.title - (falls && id === "P" ? 16 : 0);
-    return group(all, text([symbol(letters, 16), element("tspan", { class: "words", dx: 7 }, words)], x, y, { class: "letters", fill }));
-  }
-  const x = box.x + box.w / 2;
-  const half = (other) => naming(plan, other, now)[1].length * 3.3;
-  const weighs = (other) => (!lit ? "XGZVPH".includes(other) || other === "N2" : lit.includes(other));
-  const rivals = plan.river.filter((other) => other !== id && plan.blocks[other].stage <= now.s && (weighs(other) || !weighs(id)));
-  const fits = rivals.every((other) => Math.abs(boxes[other].x + boxes[other].w / 2 - x) > half(id) + half(other) + 4);
-  const crossed = /^(X|N1|V)$/.test(id) && half(id) > box.w / 2 + 10; // lines come down there
-  return group(all, letter(x, box.title, "middle"), fits && !crossed && small(x, box.title + 16, "middle"));
+  const taken = [[], []]; // in the row of the letters, in that of the words
+  const place = (row, x, room) => {
+    const all = [...taken[row], ...Array.from(posts, (post) => [post - 4, post + 4])];
+    if (all.some(([from, to]) => from < x && x < to)) return null;
+    const low = Math.max(...all.map(([, to]) => to).filter((to) => to <= x), 0) + room / 2;
+    const high = Math.min(...all.map(([from]) => from).filter((from) => from >= x), geo.width) - room / 2;
+    if (low > high) return null;
+    const found = clamp(x, low, high);
+    taken[row].push([found - room / 2, found + room / 2]);
+    return found;
+  };
+  const title = (id) => {
+    const { role, stage } = plan.blocks[id];
+    const [letters, words] = naming(plan, id, now);
+    const waits = now.s < stage;
+    const fill = waits ? "var(--muted)" : id === "G" && now.s < plan.when.softmax ? "var(--ink)" : paint(role);
+    const all = { opacity: waits || !lit || lit.includes(id) ? 1 : 0.66 };
+    const letter = (x, y, anchor) => text(symbol(letters, 17), x, y, { "text-anchor": anchor, class: "letters", fill });
+    const small = (x, y, anchor) => text(words, x, y, { "text-anchor": anchor, class: "words" });
+    if (id === "K") {
+      const [x, y] = [boxes.G.x - 8, (key.top + key.bottom) / 2];
+      return group(all, letter(x, y - 1, "end"), (!falls || plan.n < 4) && small(x, y + 15, "end"));
+    }
+    const box = boxes[id];
+    if (falls || id === "M") {
+      const pass = falls ? ({ V: 20, O: 60, H: 60, F: 60, N1: 52, N2: 52, P: 122 }[id] ?? 0) : 0;
+      const x = id === "G" ? Math.max(box.x + box.w - 140, boxes.Q.x + 84) : id === "M" && !falls ? geo.start + 2 : Math.min(box.x, geo.width - 76) + pass;
+      const y = box.title - (falls && id === "P" ? 16 : 0);
+      return group(all, text([symbol(letters, 16), element("tspan", { class: "words", dx: 7 }, words)], x, y, { class: "letters", fill }));
+    }
+    const x = box.x + box.w / 2;
+    const [above, below] = [place(0, x, wide(letters.replace("_", ""), 14) + 4), place(1, x, wide(words, 11.5) + 8)];
+    return group(all, letter(above ?? x, box.title, "middle"), below !== null && small(below, box.title + 16, "middle"));
+  };
+  const first = (id) => (lit ? !lit.includes(id) : !"XGZVPH".includes(id) && id !== "N2");
+  return Object.keys(plan.blocks).sort((p, q) => first(p) - first(q)).map(title);
 }
 
 /** What a stage does to its numbers: queries lie down on keys and are multiplied, weights fly to their ribbons. */
 function film(c) {
   const { plan, now } = c;
   if (now.u >= 1) return null;
-  return now.s === plan.when.scores ? meeting(c) : now.s === plan.when.blend ? flying(c) : null;
+  const { scores, blend, shares } = plan.when;
+  return { [scores]: meeting, [blend]: flying, [shares]: leaving }[now.s]?.(c);
 }
 
 function chip(x, y, w, h, kind, opacity, content) {
@@ -389,4 +374,17 @@ function flying({ plan, geo, now, M }) {
     const end = port.row(i) + (sum(row.slice(0, j)) + a / 2 - 0.5) * port.height;
     return chip(mix(column(j), port.x + 2, way), mix(boxes.G.row(i), end, way) - Math.sin(Math.PI * way) * 26, 38, 22, "share", seen, short(a, 2));
   }));
+}
+
+/** The word with the largest share goes to the end of the lane. */
+function leaving({ plan, geo, now }) {
+  const { P } = geo.boxes;
+  return plan.ends.map((word, i) => {
+    const shares = plan.made.P[i];
+    const way = smooth(span(now.u, 0.66 + 0.04 * i, 0.9));
+    if (!way || now.u > 0.96) return null;
+    const w = wide(word, 12.5) + 14;
+    const from = P.x + (shares.indexOf(Math.max(...shares)) + 0.5) * P.cell;
+    return chip(mix(from, geo.end + w / 2 - 7, way), P.row(i), w, 24, "pair", 1, word);
+  });
 }

@@ -75,6 +75,7 @@ def test_every_product_can_be_stepped_from_the_first_to_the_last(awake):
 def test_arrow_keys_walk_and_enter_opens_the_microscope(awake):
     awake.locator(RIVER.format("G.0.0")).focus()
     awake.keyboard.press("ArrowRight")
+    awake.wait_for_timeout(200)  # what was said of the first cell is taken back no later
     assert "16.918829 ÷ (1 + 16.918829) = 0.944193" in told(awake).replace("\n", "")
     awake.keyboard.press("Enter")
     panel = awake.get_by_role("dialog", name="A weight under the microscope")
@@ -110,6 +111,24 @@ def test_it_follows_an_entry(awake):
     assert box.input_value() == "1,5"  # not while it is typed in
     box.blur()
     assert box.input_value() == "1.5"
+
+
+def test_reset_leaves_it_alive(awake):
+    to_stage(awake, 3)
+    awake.get_by_role("button", name="Reset").click()
+    awake.evaluate(FRAMES)
+    assert awake.get_by_role("slider", name="Stage").input_value() == "7"
+    assert awake.locator(RIVER.format("Z.1.1")).get_attribute("role") == "button"
+
+
+def test_without_a_script_the_whole_river_stands_there(browser, tmp_path):
+    write_page(tmp_path, Flow(stage="rows"))
+    context = browser.new_context(viewport={"width": 360, "height": 740}, java_script_enabled=False)
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.locator(".falls .cell:visible", has_text="1.888").count() == 2
+    assert "The whole way" in page.locator(".caption :visible").first.inner_text()
+    context.close()
 
 
 @pytest.mark.parametrize("text", ["NaN", "", "1e999", "chai", "-101"])

@@ -5,12 +5,13 @@ import re
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import Flow
 from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import drawn, js, picture, run
 from tests.widgets.samples import SAMPLES
 
 flows = SAMPLES[Flow]
@@ -116,17 +117,53 @@ def test_copied_code_gives_the_same(flow):
 
 @some
 @given(flow=flows)
-def test_nothing_is_drawn_that_no_stage_has_reached(flow):
-    blocks = js(flow, "blocks(state)")
+def test_no_number_stands_there_before_its_stage(flow):
     stages = flow.stages
     for stage in (stages[0], "scores", flow.stage):
         flow.stage = stage
-        soup = picture(flow)
-        drawn = {cell["data-cell"].split(".")[0] for cell in soup.select(".lies [data-cell]")}
-        reached = {id for id, made in blocks.items() if stages.index(made) <= stages.index(stage)}
-        assert drawn == reached | {"T"}
-        fall = {cell["data-cell"].split(".")[0] for cell in soup.select(".falls [data-cell]")}
-        assert fall == drawn
+        soup = BeautifulSoup(drawn(flow, sheet="lies"), "html.parser")
+        reached = {name.split(".")[0] for name in js(flow, "cells(state)")}
+        assert ("G" in reached) == (stages.index(stage) >= stages.index("scores"))
+        for way in (".lies", ".falls"):
+            cells = soup.select(f"{way} [data-cell]")
+            assert {cell["data-cell"].split(".")[0] for cell in cells} == reached | {"T"}
+            # What is to come has its place and its name.
+            river = soup.select_one(f"{way} svg[data-part=river]")
+            assert bool(river.select(".gate.waits")) == (stages.index(stage) < river_end(stages))
+
+
+def river_end(stages):
+    """The first stage by which every matrix has been passed."""
+    last = [stage for stage in stages if stage in ("qkv", "join", "think", "add2", "words")]
+    return stages.index(last[-1])
+
+
+@some
+@given(flow=flows)
+def test_on_paper_and_without_a_script_stands_the_whole_river(flow):
+    flow.stage = flow.stages[0]
+    made = js(flow, "compute(state)")
+    alive = BeautifulSoup(drawn(flow, sheet="lies"), "html.parser")
+    before = picture(flow)
+    sheets = (alive.select_one(".paper svg"), *before.select("svg.still"))
+    assert len(sheets) == 3
+    for sheet in sheets:
+        assert not sheet.select("[data-cell], [data-gate], [tabindex], .waits")
+        blocks = sheet.select("g[data-block]")
+        cells = {block["data-block"]: len(block.select(".cell")) for block in blocks}
+        assert cells["G"] == np.size(made["heads"][0]["A"]) and cells["Z"] == np.size(made["Z"])
+        assert all(cells.values())
+
+
+def test_the_word_with_the_largest_share_comes_out():
+    writing = Flow.writing()
+    for way in (".lies", ".falls"):
+        words = picture(writing).select(f"{way} [data-part=river] .next")
+        assert [word.text for word in words] == ["drink", "tea", "<end>"]
+    writing.stage = "words"
+    alive = BeautifulSoup(drawn(writing, sheet="lies"), "html.parser")
+    ends = alive.select(".lies [data-part=river] .quiet")[-3:]
+    assert [word.text for word in ends] == ["?", "?", "?"]
 
 
 def test_a_power_too_large_for_a_float_is_said():
