@@ -4,15 +4,8 @@ from pathlib import Path
 
 from attnlib.widgets import core
 
-OURS = [
-    "book.css",
-    "book.js",
-    "math.css",
-    "practice.css",
-    "practice.js",
-    "pygments.css",
-    "widget_host.js",
-]
+HERE = Path(__file__).parent / "static"
+OURS = ["math.css", "pygments.css", *(file.name for file in HERE.glob("*.[cj]s*"))]
 
 
 def lay_bare(app, exception):
