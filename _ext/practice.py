@@ -31,7 +31,7 @@ ROOT = HERE.parent
 PYTHON = ROOT / "_build" / "pyodide"
 RUNNER = HERE / "practice_run.py"
 WORKER = HERE / "practice_worker.js"
-ENTRIES = ["attnlib", "attnlib.check"]
+ENTRIES = ["attnlib", "attnlib.check", "attnlib.induction"]  # the last for an exercise
 STANDARD = {"numpy", *sys.stdlib_module_names}
 # What a reader calls a module.
 NAMES = {"torch": "PyTorch", "attnlib.bridge": "PyTorch", "matplotlib": "Matplotlib"}
@@ -90,7 +90,7 @@ def modules_named(node):
 
 @functools.cache
 def modules():
-    """The modules of `attnlib` in the page: those that the mathematics and the checkers import."""
+    """The modules of `attnlib` in the page: the entries, and whatever they import."""
     found, ahead = {}, list(ENTRIES)
     while ahead:
         name = ahead.pop()

@@ -231,13 +231,15 @@ def judged(judge, name, space, source):
     lines = []
     space = space | GIVEN | ({name: watched(space[name], source, lines)} if name else {})
     verdict = executed(judge, "the checker", space)
-    message = str(verdict)
-    if isinstance(verdict, bool | np.bool_):
-        call = judge.strip().splitlines()[-1]
-        message = f"{'Right' if verdict else 'Not yet'}: {call} is {verdict}."
+    if isinstance(verdict, check.Verdict):
+        passed, message = verdict.right, verdict.message
+    else:  # True, or 1 as the share of what is right
+        verdict = verdict.item() if isinstance(verdict, np.generic) else verdict
+        passed, call = bool(verdict == 1), judge.strip().splitlines()[-1]
+        message = f"{'Right' if passed else 'Not yet'}: {call} is {verdict!r}."
     # The lines are of an error that the checker caught, and speaks of.
-    lines = lines if " raised " in message and not verdict else []
-    return {"passed": bool(verdict), "message": message, "lines": lines}
+    lines = lines if " raised " in message and not passed else []
+    return {"passed": passed, "message": message, "lines": lines}
 
 
 def run(source, judge, name, before, earlier, post):

@@ -65,6 +65,11 @@ def sentences(n_sentences, rng, *, n=LENGTH):
     return tokens, answers(tokens)
 
 
+def held_out():
+    """Return the sentences on which a page measures, and their answers, (200, 24)."""
+    return sentences(200, np.random.default_rng(13))
+
+
 @dataclass(eq=False)
 class TokenModel:
     """An encoder that reads tokens and answers with tokens.

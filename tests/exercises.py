@@ -42,6 +42,11 @@ OWN = {
         "divmod(int(weights.diagonal(1, 2, 3).mean(axis=-1).argmax()), weights.shape[1])",
         "int(weights.diagonal(-1, 2, 3).mean(axis=-1).argmax())",
     ],
+    "two_steps": [
+        "np.roll(tokens, 1)",
+        "S = 50 * X @ X.T; return (attnlib.softmax(S) @ X).argmax(axis=-1)",
+        "S = 50 * X @ (np.eye(n, k=-1) @ X).T; return (attnlib.softmax(S) @ X).argmax(axis=-1)",
+    ],
     "a-layer-that-does-nothing": [
         IDLE,
         IDLE + "idle.attention.w_q[:] = 0",
@@ -82,7 +87,7 @@ def wrong(exercise):
     """Three wrong cells for an exercise, each with a part of what must be said."""
     checker = re.fullmatch(r"check\.(\w+)\(\w+\)", exercise.judge)
     if not checker:
-        said = f"Not yet: {exercise.judge.splitlines()[-1]} is False."
+        said = f"Not yet: {exercise.judge.splitlines()[-1]} is "
         own = OWN[exercise.key]
         cells = [written(exercise.start, body) if exercise.name else body for body in own]
         return [(said, cell) for cell in cells]

@@ -13,7 +13,6 @@ from attnlib.widgets.core import CourseWidget, Whole
 
 LETTERS = "abcdefghijklmnop"
 MODELS = {"priced": "2", "unpriced": "2 unpriced"}  # a trait's value: a name in the file of weights
-N_TESTS = 200
 
 
 class Letters(CourseWidget):
@@ -75,7 +74,7 @@ class Letters(CourseWidget):
     @traitlets.default("tests")
     def _draw_tests(self):
         """The sentences on which a page measures, one after the other."""
-        return _written(held_out()[0].ravel())
+        return _written(induction.held_out()[0].ravel())
 
     @property
     def tokens(self):
@@ -100,18 +99,13 @@ class Letters(CourseWidget):
     @property
     def score(self):
         """The share of right answers on the test sentences."""
-        return self._left().accuracy(*held_out())
+        return self._left().accuracy(*induction.held_out())
 
     def _left(self):
         return induction.without(_model(self.model), *map(tuple, self.off))
 
     def _reads(self):
         return self._left()(self.tokens)
-
-
-def held_out():
-    """The sentences on which a page measures, and their answers, (200, 24)."""
-    return induction.sentences(N_TESTS, np.random.default_rng(13))
 
 
 def _written(tokens):

@@ -9,8 +9,9 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 
 from attnlib import induction
+from attnlib.induction import held_out
 from attnlib.widgets import Letters
-from attnlib.widgets.letters import LETTERS, held_out
+from attnlib.widgets.letters import LETTERS
 from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture, run
 from tests.widgets.samples import SAMPLES
