@@ -27,7 +27,7 @@ STYLES = {
     "normal": ("SourceSerif4[opsz,wght].ttf", (400, 600), UPRIGHT),
     "italic": ("SourceSerif4-Italic[opsz,wght].ttf", (400, 400), ITALIC),
 }
-FEATURES = ["kern", "liga"]  # more would add the letters that other languages make of these
+FEATURES = ["kern"]  # ligatures, and letters that other languages make of these, cost 3 KB
 RULE = """@font-face {{
   font-family: "{family}"; font-style: {style}; font-weight: {weight}; font-display: swap;
   src: url("{file}") format("woff2");
