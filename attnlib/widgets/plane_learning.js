@@ -142,10 +142,11 @@ ${queries.map((query, i) => [
   })}</g></svg></div>`;
 }
 
-/** Who teaches, and how far a step goes. */
+/** Who teaches, from which random W_Q on, and how far a step goes. */
 function taught(s) {
   const rate = { min: 0, max: RATES.length - 1, value: nearest(RATES, s.rate), "aria-valuetext": plain(s.rate) };
   return html`<div class="taught"><label><span>Teacher knows</span>${select("teacher", TEACHERS, s.teacher)}</label>
+<label><span>Seed</span>${element("input", { type: "text", inputmode: "numeric", autocomplete: "off", name: "start", value: s.start })}</label>
 <label><span>Learning rate <b class="number">${plain(s.rate)}</b></span>${element("input", { type: "range", name: "rate", ...rate })}</label></div>`;
 }
 
@@ -266,6 +267,15 @@ export function learningLive(view) {
   view.on("one", "click", () => learn(Math.min(Math.floor(state().step) + 1, STEPS)));
   const begin = (changes) => view.glide({ until: null, step: 0, ...changes });
   view.on("another", "click", () => begin({ start: (state().start + 1) % 1000 }));
+  view.on("start", "input", ({ target }) => {
+    const fits = /^\d{1,3}$/.test(target.value.trim());
+    view.say(fits ? "" : `A seed is a whole number from 0 to 999; the picture still has ${state().start}.`);
+    if (fits) begin({ start: Number(target.value) });
+  });
+  view.on("start", "focusout", ({ target }) => {
+    target.value = state().start;
+    view.say("");
+  });
   view.on("teacher", "change", ({ target }) => begin({ teacher: target.value }));
   view.on("rate", "input", ({ target }) => begin({ rate: RATES[target.value] }));
   view.on("step", "input", ({ target }) => view.set({ until: null, step: Number(target.value) }));

@@ -259,6 +259,15 @@ def test_questions_are_learnt(open_plane):
     page.get_by_role("button", name="New start").click()
     plane = agrees(page)
     assert (plane.step, plane.start) == (0, 8)
+    seed = page.get_by_label("Seed")
+    seed.fill("41")
+    assert agrees(page).start == 41
+    for nonsense in ("", "-1", "1000", "x"):
+        seed.fill(nonsense)
+        assert "whole number from 0 to 999" in page.locator(".message").inner_text()
+        assert agrees(page).start == 41
+    seed.press("Tab")
+    assert seed.input_value() == "41" and page.locator(".message").inner_text() == ""
 
 
 def test_learning_runs_and_pauses_and_takes_one_step(open_plane):
