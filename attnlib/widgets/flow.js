@@ -161,7 +161,7 @@ export function picture(s) {
   return [
     html`<div class="top"><div class="bar"><div class="keys">${key("back", "Back one stage", "‹ Back", t <= 0)}${
       element("button", { type: "button", name: "play", class: "play" }, s.playing ? "❚❚ Pause" : "▶ Play")}${key("next", "Next stage", "Next ›", t >= last)}</div>
-<div class="track"><div class="stages" role="group" aria-label="Stages" data-part="stages"${last > 8 && html` data-many`}>${flow.stages.map(({ title }, k) => element("button", {
+<div class="track"><div class="stages" role="group" aria-label="Stages" data-part="stages"${last > 8 && html` data-many="${last < 11 ? "some" : "all"}"`}>${flow.stages.map(({ title }, k) => element("button", {
       type: "button", "data-go": k, "aria-label": `Stage ${k + 1}, ${title}`, "aria-current": k === now.s && "step",
     }, html`<span>${k + 1}</span> <span>${title}</span>`))}</div>
 ${element("input", {
