@@ -75,7 +75,7 @@ class TokenModel:
     """An encoder that reads tokens and answers with tokens.
 
     Embeddings plus sinusoidal positions, Eq. (1) of chapter 7; a causal encoder, Eq. (9) of
-    chapter 8; then one score for each token of the vocabulary.
+    chapter 8; then one score for each token of the vocabulary, Eq. (1) of chapter 13.
 
     Parameters
     ----------
