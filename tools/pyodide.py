@@ -62,7 +62,8 @@ def download_package():
     """Return the package of the core; by npm if it is there, for it knows the reader's mirror."""
     if npm := shutil.which("npm"):
         with TemporaryDirectory() as folder:
-            command = [npm, "pack", "--silent", f"pyodide@{VERSION}", "--pack-destination", folder]
+            command = [npm, "pack", f"pyodide@{VERSION}", "--silent", "--pack-destination", folder]
+            command += ["--fetch-retries=0", "--fetch-timeout=30000"]  # or it tries for minutes
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             if subprocess.call(command, cwd=folder, **quiet) == 0:
                 return Path(folder, PACKAGE).read_bytes()
