@@ -76,7 +76,7 @@ def name_anew(app, env):
 
 def keep_questions(app, pagename, templatename, context, doctree):
     """Give the links to chapters in the contents what each of them asks: key and how many."""
-    contents = context["furo_navigation_tree"]
+    contents = context.get("furo_navigation_tree", "")  # another theme has none
     for page, questions in app.questions.items():
         link = f'href="{context["pathto"](page)}"'
         asked = f'{link} data-asks="{escape(json.dumps(questions, separators=(",", ":")))}"'

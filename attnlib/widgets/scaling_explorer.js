@@ -143,7 +143,7 @@ function drawing(s, now) {
     "sheet", 360, 476,
     `Scores with a standard deviation of ${now.spread.toPrecision(3)}; a row of ${N.keys} weights, the largest ` +
       `${top.said}; curves of the largest weight and of the slope. The tables below hold the numbers.`,
-    text(`${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}: how far they spread`, 0, 14, "ink"),
+    text(`${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}: how far they spread (bar)`, 0, 14, "ink"),
     element("path", { d: outline, fill: "var(--muted)", stroke: "var(--muted)" }),
     line(`M${left} ${histogram}H${left + wide}`),
     line(spread, { stroke: "var(--weight)", "stroke-width": 4 }),
@@ -213,7 +213,7 @@ ${select("divisor", DIVISORS, s.divisor)}</label>
 </div>`,
     html`<div class="readout">
 <p><span class="big" data-part="spread">${now.spread.toPrecision(3)}</span>
-<span data-part="theory">spread of the scores, the bar below them; in theory ${formula}${Number(now.theory.toPrecision(4))}</span></p>
+<span data-part="theory">spread of the scores; in theory ${formula}${Number(now.theory.toPrecision(4))}</span></p>
 <p><span class="big" data-part="largest">${now.largest.toFixed(2)}</span>
 <span>largest weight of the row, on <b class="key">key ${now.weights.indexOf(now.largest) + 1}</b>
 <button type="button" name="why">Why?</button></span></p>

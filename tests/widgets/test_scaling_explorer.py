@@ -140,7 +140,7 @@ def test_picture_shows_the_numbers():
     assert soup.select_one(".readout .key").get_text() == f"key {explorer.weights.argmax() + 1}"
     assert parts["slope"] == f"{explorer.slope:.0e}"
     assert parts["spread"] == "16.1"
-    assert parts["theory"] == "spread of the scores, the bar below them; in theory √256 = 16"
+    assert parts["theory"] == "spread of the scores; in theory √256 = 16"
     row, curves = soup.find_all("table")
     cells = [td.get_text() for td in row.find_all("td")]
     assert cells[1::2] == [f"{weight:.4f}" for weight in explorer.weights]
