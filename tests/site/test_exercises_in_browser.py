@@ -5,6 +5,7 @@ built. Without NumPy for the page there is nothing to test: CONTRIBUTING says wh
 """
 
 import copy
+import io
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests import exercises
-from tests.conftest import SITE
+from tests.conftest import SITE, Zipped, serve
 from tests.site.harness import BLOCKED, axe_findings
 from tests.site.pages import CHAPTER_2, NOTEBOOKS, address, soup
 
@@ -46,16 +47,37 @@ def page_of_all():
     return str(page)
 
 
+class WithAll(Zipped):
+    """The site, with that page. A page that no server sent may not ask this machine for more."""
+
+    def send_head(self):
+        """Answer with that page, or as usual."""
+        if self.path != f"/{ALL}":
+            return super().send_head()
+        body = page_of_all().encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        return io.BytesIO(body)
+
+
 @pytest.fixture(scope="module")
-def desk(browser, site):
+def host():
+    """The address of that site."""
+    with serve(SITE, WithAll) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def desk(browser, host):
     """That page, with Python started; it has noted all that it asked for, before and after."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.clock.install()
-    page.route(f"{site}/{ALL}", lambda route: route.fulfill(body=page_of_all()))
     asked = []
     context.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{site}/{ALL}")
+    page.goto(f"{host}/{ALL}")
     page.wait_for_load_state("networkidle")
     page.before, page.asked = list(asked), asked
     slot_of(page, "my_softmax").evaluate(RUN, None)
@@ -79,12 +101,12 @@ def verdict(slot):
 # ------------------------------------------------------------------------------------ all of them
 
 
-def test_nothing_of_python_is_fetched_before_the_first_click(desk, site):
-    python = f"{site}/_static/practice/"
+def test_nothing_of_python_is_fetched_before_the_first_click(desk, host):
+    python = f"{host}/_static/practice/"
     assert not any(url.startswith(python) for url in desk.before)
     fetched = [url.split("/")[-1] for url in desk.asked if url.startswith(python)]
     assert len(fetched) == len(set(fetched)) == 8
-    others = (url for url in desk.asked if not url.startswith((f"{site}/", f"blob:{site}/")))
+    others = (url for url in desk.asked if not url.startswith((f"{host}/", f"blob:{host}/")))
     assert not list(others)
 
 
@@ -204,12 +226,12 @@ print(tried)
 
 
 def test_nothing_that_a_learner_writes_reaches_another_host(desk):
-    with other_host() as (host, asked):
-        assert run(desk, WAYS.format(host=host))[2] == "10\n"
+    with other_host() as (other, asked):
+        assert run(desk, WAYS.format(host=other))[2] == "10\n"
         desk.evaluate("new Promise(done => setTimeout(done, 500))")
         assert asked == []
         # The host does answer, where no policy holds.
-        desk.context.request.get(f"{host}/test")
+        desk.context.request.get(f"{other}/test")
         assert asked == ["/test"]
 
 
