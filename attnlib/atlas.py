@@ -54,6 +54,7 @@ MASKS = {
 IS_CAUSAL = "is_causal"
 # What a score of a row with nothing to attend to may be set to, and what that comes to.
 EMPTY = {"zero weights": -np.inf, "equal shares": -1e30, "as if unmasked": 0.0}
+LOWEST = -1e9  # what many programs add in place of -inf
 AGREE = {"", "equal", "zero weights"}  # words for what attnlib gives as well
 DTYPES = ("float32", "float64")
 BOUNDS = {"float32": 5e-6, "float64": 1e-13}  # up to here a difference is a matter of rounding
@@ -179,10 +180,12 @@ def _compare(function, mode, mask, need_weights, dtype):
     got, again = (theirs(arguments, seed) for seed in (1, 2))
     random = not np.array_equal(got, again, equal_nan=True)
     options = {word: ours(np.where(may, bias, score)) for word, score in EMPTY.items()}
-    # What torch gives to an empty row reaches the others in the next layer of a stack.
-    nearest = min(options, key=lambda word: _distance(got, options[word], empty))
-    equal, bound = {"equal": options[nearest]}, BOUNDS[dtype]
-    difference = _distance(got, options[nearest], ordinary)
+    # What torch gives to an empty row reaches the others in the next layer of a stack, so they
+    # are held against what attnlib gives then; of a number that is added, all the digits count.
+    references = [*options.values(), ours(np.where(may, bias, LOWEST))]
+    nearest = min(references, key=lambda reference: _distance(got, reference, empty))
+    equal, bound = {"equal": nearest}, BOUNDS[dtype]
+    difference = _distance(got, nearest, ordinary)
     return {
         "rows": _word(got, ordinary, equal, bound, random),
         "difference": "" if random or np.isinf(difference) else f"{difference:.1e}",
@@ -345,7 +348,7 @@ def _masks(mask, n_k, dtype):
         "bool": blocked(pattern),
         "flag": IS_CAUSAL,
         "-inf": additive(pattern, dtype),
-        "-1e9": np.where(pattern, 0, -1e9).astype(dtype),
+        "-1e9": np.where(pattern, 0, LOWEST).astype(dtype),
         "bias": np.asarray(bias, dtype),
     }.get(written)
     arguments = {} if attn_mask is None else {"attn_mask": attn_mask}
