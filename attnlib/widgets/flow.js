@@ -383,6 +383,7 @@ export function live(view) {
   view.on("more", "click", () => product(1));
   view.on("less", "click", () => product(-1));
 
+  let walk = {};
   view.listen(self, "keydown", (event) => {
     const { target, key } = event;
     if (!view.root.contains(target) || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -394,7 +395,10 @@ export function live(view) {
     if ((inside || slider) && turn) event.preventDefault(), turn();
     else if (inside && way) {
       event.preventDefault();
-      nearest(inside, target, way)?.focus({ preventScroll: true });
+      // In a memory's rows, which lie between the lanes, the walk does not lose its own.
+      if (walk.at !== target || walk.x !== !way[0]) walk = { from: target, x: !way[0] };
+      walk.at = nearest(inside, target, way, walk.from) ?? target;
+      walk.at.focus({ preventScroll: true });
     } else if (inside && (key === "Enter" || key === " ")) event.preventDefault(), keep(cellOf(target));
     else if (inside && "+-".includes(key)) {
       if (view.state().pin !== cellOf(target)) view.set({ pin: cellOf(target), step: null });
@@ -441,14 +445,15 @@ export function live(view) {
   view.on("reset", "click", seen);
 }
 
-/** The cell that lies next in a direction. */
-function nearest(svg, from, [dx, dy]) {
+/** The cell that lies next in a direction, beside this one or beside where the walk began. */
+function nearest(svg, from, [dx, dy], began) {
   const center = (cell) => { const box = cell.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; };
   const [x, y] = center(from);
+  const [u, v] = center(began);
   const far = (cell) => {
     const [a, b] = center(cell);
     const along = (a - x) * dx + (b - y) * dy;
-    return along < 3 ? Infinity : along + 3 * (Math.abs((a - x) * dy) + Math.abs((b - y) * dx));
+    return along < 3 ? Infinity : along + 3 * (dx ? Math.min(Math.abs(b - y), Math.abs(b - v)) : Math.min(Math.abs(a - x), Math.abs(a - u)));
   };
   const all = Array.from(svg.querySelectorAll("[data-cell]"), (cell) => ({ cell, far: far(cell) })).sort((p, q) => p.far - q.far);
   return all[0].far < Infinity ? all[0].cell : null;

@@ -85,6 +85,21 @@ def test_arrow_keys_walk_and_enter_opens_the_microscope(awake):
     assert awake.evaluate("document.activeElement.dataset.cell") == "G.0.1"
 
 
+def test_a_walk_past_the_memory_stays_in_its_lane(page, tmp_path):
+    write_page(tmp_path, Flow.writing())
+    wake(page, (tmp_path / "page.html").as_uri())
+    page.add_style_tag(content="body { max-width: 60rem }")
+    for row in range(3):  # past the values, which have two rows
+        page.locator(RIVER.format(f"Q.{row}.0")).focus()
+        walked = []
+        while walked[-1:] != [cell := page.evaluate("document.activeElement.dataset.cell")]:
+            walked.append(cell)
+            page.keyboard.press("ArrowRight")
+        blocks = ["Q", "Q", "A", "A", "V", "V", "Z", "Z", "P", "P", "P"]
+        assert [cell[0].replace("G", "A") for cell in walked] == blocks
+        assert {cell[2] for cell in walked if cell[0] != "V"} == {str(row)}
+
+
 def test_a_touch_looks_and_a_second_one_opens(browser, tmp_path):
     write_page(tmp_path, Flow())
     context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
