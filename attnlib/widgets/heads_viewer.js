@@ -17,7 +17,7 @@ export const shared = {
 export const label = ({ title }) => (title ? `Heads viewer: ${title}` : "Heads viewer");
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const SHORT = 32; // a step of a weight is a single digit if it is below this, else two
+const SHORT = 40; // a step of a weight is a single digit if it is below this, else two
 const SHADES = { small: 8, lines: 20 }; // how many steps of opacity a drawing has
 const LINES = { row: "of this token", all: "of all tokens" };
 const MEANS = {
@@ -32,14 +32,14 @@ const MEANS = {
 const HEAT = { width: 360, height: 334, left: 74, top: 64, size: 262 };
 const LINKS = { ...HEAT, width: 330, queries: 84, from: 92, to: 212, keys: 220, numbers: 328 };
 
-/** The weights of a text, [layer][head][query][key]: thousandths, and finer steps where these are few. */
+/** The weights of a text, [layer][head][query][key]: half hundredths from 0.1 on, and finer steps below. */
 function unpack({ tokens, n_layers, n_heads, weights }) {
   let at = 0;
   const digit = () => DIGITS.indexOf(weights[at++]);
   const next = () => {
     const first = digit();
-    if (first < SHORT) return (first * first) / SHORT / 1000;
-    return (SHORT + (first - SHORT) * DIGITS.length + digit()) / 1000;
+    if (first < SHORT) return 0.1 * (first / SHORT) ** 2;
+    return (20 + (first - SHORT) * DIGITS.length + digit()) / 200;
   };
   const { length: n } = tokens;
   return [n_layers, n_heads, n, n].reduceRight((make, many) => () => Array.from({ length: many }, make), next)();
@@ -94,7 +94,7 @@ function means(weights) {
 function weightOf([i, j], { tokens, weights, allowed }) {
   if (Math.max(i, j) >= tokens.length) return null;
   const names = called(tokens);
-  return { asks: names[i], names, j, free: allowed[i], weights: weights[i], unit: 1 / SHORT / 1000 };
+  return { asks: names[i], names, j, free: allowed[i], weights: weights[i], unit: 0.1 / SHORT ** 2 };
 }
 
 /** Runnable NumPy for what is on the screen. */
