@@ -7,6 +7,7 @@
  */
 import { attributes, buttons, cellInk, element, html, multiply, nearest, plain, select, softmax, table, transpose, wordVector } from "./core.js";
 import { along, arrow, at, clamp, direction, through } from "./geometry.js";
+import { liveMicroscope, look, weightPanel } from "./microscope.js";
 
 export const STEPS = 100;
 const DRINKS = ["tea", "coffee", "juice"];
@@ -169,12 +170,19 @@ ${line("guessing", through([spot(guessing, 0), spot(guessing, STEPS)]))}${line("
 /** The weights, the right ones down the diagonal; what the blend costs, if that is what is taught; W_Q. */
 function numbers(s, { weights, w_q }, matrix) {
   const costs = s.teacher === "cost";
-  const cell = (weight, i, j) => html`<td class="${i === j ? "right" : ""}" style="--w: ${(100 * weight).toFixed(1)}%; color: var(--${cellInk(weight)})">${weight.toFixed(2)}</td>`;
+  const cell = (weight, i, j) => html`<td class="${i === j ? "right" : ""}" style="--w: ${(100 * weight).toFixed(1)}%; color: var(--${cellInk(weight)})"><button
+type="button" class="digits" data-why="${i}${j}" aria-label="${weight.toFixed(2)}: why ${WORDS[i]} gives it to ${DRINKS[j]}">${weight.toFixed(2)}</button></td>`;
   return html`<div class="numbers of-learning${costs ? " costs" : ""}"><table><caption class="visually-hidden">Weights: questions in rows, labels in columns</caption>
 <thead><tr><td></td>${DRINKS.map((drink, j) => html`<th scope="col" class="key">${drink}${costs && html` <b class="value">${COSTS[j]}</b>`}</th>`)}${costs && html`<th scope="col">costs</th>`}</tr></thead>
 <tbody>${weights.map((row, i) => html`<tr><th scope="row" class="query">${WORDS[i]}?</th>${row.map((weight, j) => cell(weight, i, j))}${costs && html`<td class="value">${costOf(row).toFixed(2)}</td>`}</tr>`)}</tbody></table>
 ${matrix(w_q)}</div>`;
 }
+
+/** What the microscope needs of a weight: values are the costs, where they are taught, or the labels. */
+const weightOf = ({ teacher, lens: [i, j] }, { queries, scores, weights }) => ({
+  asks: WORDS[i], names: DRINKS, j, query: queries[i], key: KEYS[j], scores: scores[i], divisor: [Math.SQRT2, "√2"],
+  weights: weights[i], values: teacher === "cost" ? COSTS.map((cost) => [cost]) : KEYS,
+});
 
 /** For the ear: where the questions are. */
 const spoken = (s, { queries, weights, loss }) => html`<div class="visually-hidden">
@@ -199,7 +207,8 @@ ${button("one", "One step", { disabled: done })}${button("another", "New start")
     full(numbers(s, now, matrix)),
     full(html`<div class="more">${buttons()}</div>`),
     () => spoken(s, now),
-    html`<p class="said hint">Orange: labels. Rings: words; blue: their questions, and at the tips the next step.</p>`,
+    html`<p class="said hint">Orange: labels. Rings: words; blue: questions, with the next step.${s.compact || " Tap a share to see why."}</p>`,
+    weightPanel(s.lens && weightOf(s, now)),
   ];
 }
 
@@ -258,6 +267,11 @@ export function learningLive(view) {
     last = performance.now();
     requestAnimationFrame(advance);
   };
+  view.listen(view.root, "click", ({ target }) => {
+    const { why } = target.closest("[data-why]")?.dataset ?? {};
+    if (why) look(view, Array.from(why, Number));
+  });
+  liveMicroscope(view);
   view.on("play", "click", () => {
     const { step, until } = state();
     if (until === STEPS) return view.set({ until: null, step: Math.floor(step) });

@@ -275,7 +275,14 @@ def test_learning_runs_and_pauses_and_takes_one_step(open_plane):
     step = "document.querySelector('.widget-slot').model.get('step')"
     page.get_by_role("button", name="Learn").click()
     page.wait_for_function(f"{step} > 2")
-    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="why latte gives it to coffee").press("Enter")
+    head = page.locator(".lens-head")
+    before = head.inner_text()
+    assert before.startswith("latte asks, coffee answers")
+    page.wait_for_function(f"{step} > {page.evaluate(step) + 1}")
+    assert head.inner_text() != before  # the panel follows
+    page.get_by_role("button", name="Pause").click()  # and closes
+    page.get_by_role("dialog").wait_for(state="hidden")
     plane = agrees(page)
     assert 2 <= plane.step < 100 and plane.step == int(plane.step)
     for after in (1, 2):

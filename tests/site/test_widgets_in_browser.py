@@ -7,7 +7,7 @@ from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from attnlib.widgets import Flow
+from attnlib.widgets import Flow, Plane
 from tests.helpers import steady
 from tests.site.harness import (
     FRAMES,
@@ -113,7 +113,7 @@ def test_the_page_shows_what_the_book_draws(blank, widget, data):
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("widgets")
-    write_page(folder, *map(simplest, SAMPLES))
+    write_page(folder, *map(simplest, SAMPLES), Plane("learning"))
     with served(folder) as addresses:
         yield addresses
 
@@ -158,7 +158,8 @@ def test_the_pictures_stand_with_a_note_when_the_modules_fail(browser, addresses
     page.route("**/module.js", lambda route: route.fulfill(body="".join(planted)))
     wake(page, addresses["http"])
     notes = page.get_by_role("alert").all_inner_texts()
-    assert len(notes) == len(SAMPLES) and all("could not start" in note for note in notes)
+    assert len(notes) == page.locator(".widget-slot").count()
+    assert all("could not start" in note for note in notes)
     for fieldset in page.locator(".abh > fieldset").all():
         assert fieldset.is_visible() and fieldset.get_attribute("disabled") is not None
     page.close()
@@ -182,7 +183,7 @@ def test_copy_fills_the_clipboard_and_says_so(page, addresses):
 def test_a_weight_opens_under_the_microscope_and_leads_to_the_next(page, addresses):
     wake(page, addresses["http"])
     asked = page.locator(".widget-slot:has([name=why], [data-why])").all()
-    assert len(asked) == 6  # Flow opens it on a weight alone, PositionsExplorer in one scene
+    assert len(asked) == 7  # Flow opens it on a weight alone, PositionsExplorer in one scene
     for slot in asked:
         why = slot.locator("[name=why], [data-why]").first
         why.click()

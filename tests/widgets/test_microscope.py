@@ -14,6 +14,7 @@ from attnlib.widgets import (
     PositionsExplorer,
     ScalingExplorer,
 )
+from attnlib.widgets.plane import LABELS, PRICES
 from attnlib.widgets.scaling_explorer import ROW
 from tests.widgets.pictures import drawn
 
@@ -50,6 +51,9 @@ def rows():
         Plane("words", sharpness=0),
     ):
         yield f"plane {plane.scene} {plane.sharpness}", plane, 0, plane.weights, plane.output
+    for i, (teacher, values) in enumerate({"entry": LABELS, "cost": PRICES}.items()):
+        plane = Plane("learning", step=6, teacher=teacher)
+        yield f"learning by {teacher}", plane, i, plane.weights[i], plane.weights[i] @ values
 
 
 @pytest.mark.parametrize(
