@@ -46,7 +46,6 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setattr(pyodide, "READY", tmp_path / "ready")
     monkeypatch.setattr(pyodide, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(pyodide, "download", download)
-    monkeypatch.setattr(pyodide.shutil, "which", lambda name: None)
     monkeypatch.delenv("PYODIDE", raising=False)
     return SimpleNamespace(there=there, asked=asked, files=files)
 
@@ -116,3 +115,14 @@ def test_without_it_one_line_says_so_and_nothing_old_is_left(world, monkeypatch,
     monkeypatch.setenv("PYODIDE", "/no/such/folder")
     pyodide.supply()
     assert "PYODIDE is set to /no/such/folder, where there is no folder." in capsys.readouterr().out
+
+
+def test_without_npm_it_says_what_is_missing(world, monkeypatch, capsys):
+    monkeypatch.undo()  # the real way to the package
+    monkeypatch.setattr(pyodide, "CACHE", pyodide.ROOT / "no such folder")
+    monkeypatch.setattr(pyodide, "READY", pyodide.ROOT / "no such folder")
+    monkeypatch.delenv("PYODIDE", raising=False)
+    monkeypatch.setattr(pyodide.shutil, "which", lambda name: None)
+    pyodide.supply()
+    said = f"npm is not there to fetch {pyodide.PACKAGE}."
+    assert capsys.readouterr().out.splitlines()[-1].endswith(said)

@@ -24,7 +24,7 @@ READY = ROOT / "_build" / "pyodide"
 CACHE = VENV / "pyodide"  # `make clean` leaves it
 VERSION = "0.29.3"
 PACKAGE = f"pyodide-{VERSION}.tgz"
-PACKAGE_ADDRESS = f"https://registry.npmjs.org/pyodide/-/{PACKAGE}"
+PACKAGE_ADDRESS = f"npm:/{PACKAGE}"  # npm knows the reader's registry, a mirror perhaps
 PACKAGE_SHA512 = (
     "22UBuhOJawj7vKUnS7/F3xK+515LJdjiMAHoCfuS6/PbHiOrSQVnYwDe+2sbVwiOZ3sMMexdXICew6NqOMQGgA=="
 )
@@ -50,6 +50,8 @@ def is_the_package(content):
 
 def download(address):
     """Return what stands at an address."""
+    if address == PACKAGE_ADDRESS:
+        return pack()
     try:
         with urllib.request.urlopen(address, timeout=20) as answer:
             return answer.read()
@@ -58,16 +60,18 @@ def download(address):
         raise MissingError(f"{address} could not be fetched ({reason})") from error
 
 
-def download_package():
-    """Return the package of the core; by npm if it is there, for it knows the reader's mirror."""
-    if npm := shutil.which("npm"):
-        with TemporaryDirectory() as folder:
-            command = [npm, "pack", f"pyodide@{VERSION}", "--silent", "--pack-destination", folder]
-            command += ["--fetch-retries=0", "--fetch-timeout=30000"]  # or it tries for minutes
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            if subprocess.call(command, cwd=folder, **quiet) == 0:
-                return Path(folder, PACKAGE).read_bytes()
-    return download(PACKAGE_ADDRESS)
+def pack():
+    """Return the package of the core, as npm fetches it."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise MissingError(f"npm is not there to fetch {PACKAGE}")
+    with TemporaryDirectory() as folder:
+        command = [npm, "pack", f"pyodide@{VERSION}", "--silent", "--pack-destination", folder]
+        command += ["--fetch-retries=0", "--fetch-timeout=30000"]  # or it tries for minutes
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        if subprocess.call(command, cwd=folder, **quiet):
+            raise MissingError(f"npm could not fetch {PACKAGE}")
+        return Path(folder, PACKAGE).read_bytes()
 
 
 def cached(name, is_right, fetch):
@@ -89,7 +93,7 @@ def core(folder):
     names = [*CORE, LIST]
     if folder and all((folder / name).is_file() for name in names):
         return {name: (folder / name).read_bytes() for name in names}
-    package = cached(PACKAGE, is_the_package, download_package)
+    package = cached(PACKAGE, is_the_package, lambda: download(PACKAGE_ADDRESS))
     with tarfile.open(fileobj=io.BytesIO(package)) as archive:
         return {name: archive.extractfile(f"package/{name}").read() for name in names}
 
