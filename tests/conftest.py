@@ -22,7 +22,6 @@ pytest.register_assert_rewrite("tests.site.harness")  # its asserts say what the
 # Chapters that are still as in the first edition: the limits of the second are not theirs yet.
 # Whoever rewrites one takes it out.
 FIRST_EDITION = (
-    "14-what-it-costs",
     "15-the-parity-atlas",
     "16-a-real-encoder",
 )

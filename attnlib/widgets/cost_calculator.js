@@ -1,5 +1,6 @@
 /**
- * CostCalculator: bytes against tokens, the work of a layer, and the longest text that fits.
+ * CostCalculator: bytes against tokens for every kind of attention, the longest text that fits,
+ * and the roofline of a chip, with what reading a prompt and writing a token get out of it.
  */
 import { buttons, element, html, line, select, sheet, table, text } from "./core.js";
 
@@ -10,22 +11,29 @@ export const layout = "abh-instrument";
 
 const KINDS = {
   full: "full attention", blockwise: "in blocks of 128 queries", window: "sliding window",
-  grouped: "grouped queries", linear: "linear attention",
+  grouped: "grouped queries, in blocks", linear: "linear attention",
 };
+const SHORT = { full: "full", blockwise: "blocks", window: "window", grouped: "grouped", linear: "linear" };
 const BYTES = [[8, "8, float64"], [4, "4, float32"], [2, "2, float16"], [1, "1, int8"]];
 /** d_model, heads and layers. */
 const MODELS = {
-  "512 8 6": "Transformer, base", "768 12 12": "BERT base, GPT-2 small", "4096 32 32": "Llama 2 7B",
-  "12288 96 96": "GPT-3", "": "your own",
+  "512 8 6": "Transformer, base", "768 12 12": "BERT base, GPT-2 small", "12288 96 96": "GPT-3",
+  "4096 32 32": "Llama 3.1 8B", "8192 64 80": "Llama 3.1 70B", "16384 128 126": "Llama 3.1 405B", "": "your own",
 };
+/** Heads that share keys and values in the models that do so: each of the three has 8 heads of keys. */
+const SHARED = { "4096 32 32": 4, "8192 64 80": 8, "16384 128 126": 16 };
 const BLOCK = 128;
+/** FLOPs and bytes a second of an A100, as in Python, and the FLOPs a byte from which it need not wait. */
+const RIDGE = 312 / 1.555;
 const STOPS = Array.from({ length: 27 }, (_, half) => Math.round(2 ** (7 + half / 2)));
 
-/** The drawing, in units of a 360 x 330 sheet; powers of 2 of tokens, of 10 of bytes. */
+/** The drawing, in units of a 360 x 420 sheet; powers of 2 of tokens, of 10 of bytes. */
 const SHEET = {
-  width: 360, height: 330, left: 52, top: 30, wide: 296, tall: 200, bar: 278, thick: 22,
-  fewest: 7, most: 20, least: 5, largest: 14,
+  width: 360, height: 420, left: 52, top: 30, wide: 236, tall: 180, fewest: 7, most: 20, least: 5, largest: 14, apart: 17,
 };
+
+/** The roofline below it: powers of 2 of FLOPs a byte, of 10 of the share of the chip's FLOPs. */
+const ROOF = { top: 286, tall: 90, least: -2, most: 12, lowest: -3 };
 
 /** [smallest, largest, what it is called] of each size that is typed. */
 const RANGES = {
@@ -42,21 +50,30 @@ export const shared = {
   memory: (x) => typeof x === "number" && x > 0 && x <= 1e6,
 };
 
-/** FLOPs of one layer by part, and bytes: the weights of one layer, the cache of all. */
+/** FLOPs of one layer by part; bytes: the weights of one layer, the cache of all; FLOPs for each byte moved. */
 export function compute({ kind, n, d_model, n_heads, n_layers, bytes, width, group }) {
   const d_k = d_model / n_heads;
+  const linear = kind === "linear";
+  const inBlocks = kind === "blockwise" || kind === "grouped";
   const shared = kind === "grouped" ? group : 1;
   const windowed = kind === "window" && width < n;
   const pairs = windowed ? n * (2 * width + 1) - width * (width + 1) : n * n;
   const kept = windowed ? width + 1 : n;
   const state = n_heads * d_k * d_k;
-  const held = { blockwise: Math.min(BLOCK, n) * n, linear: state }[kind] ?? n_heads * pairs;
+  const written = inBlocks || linear ? 0 : n_heads * pairs;
+  const cached = linear ? state : (2 * kept * d_model) / shared;
+  const attention = 4 * (linear ? n * d_k : pairs) * d_model;
+  const times = inBlocks ? Math.ceil(n / BLOCK) : 1; // that keys and values are fetched
+  const moved = 2 * n * d_model * (1 + times / shared) + 4 * written;
+  const fetched = 2 * d_model + (linear ? 2 * state : cached);
   return {
     projections: 4 * n * d_model ** 2 + (4 * n * d_model ** 2) / shared,
-    attention: 4 * (kind === "linear" ? n * d_k : pairs) * d_model,
+    attention,
     feed_forward: 16 * n * d_model ** 2,
-    weights: bytes * held,
-    cache: n_layers * bytes * (kind === "linear" ? state : (2 * kept * d_model) / shared),
+    weights: bytes * (linear ? state : inBlocks ? Math.min(BLOCK, n) * n : written),
+    cache: n_layers * bytes * cached,
+    reading: attention / (moved * bytes),
+    writing: (4 * (linear ? d_k : kept) * d_model) / (fetched * bytes),
   };
 }
 
@@ -102,41 +119,91 @@ const y = (bytes) => {
   return SHEET.top + SHEET.tall * (1 - Math.min(Math.max(share, 0), 1));
 };
 
-/** Bytes against tokens, and the shares of the FLOPs of a layer. */
-function drawing(s, found) {
-  const { width, height, left, top, wide, tall, bar, thick } = SHEET;
-  const curve = (kind) =>
-    "M" + STOPS.map((n) => `${x(n).toFixed(1)} ${y(held(compute({ ...s, kind, n }))).toFixed(1)}`).join("L");
-  const colours = { projections: "muted", attention: "weight", feed_forward: "ink" };
-  let begin = 0;
-  return sheet(
-    "sheet", width, height,
-    "Bytes held at once against tokens, with the limit, and the shares of the FLOPs of a layer; the table below " +
-      "holds the numbers",
+const curve = (s, kind) =>
+  "M" + STOPS.map((n) => `${x(n).toFixed(1)} ${y(held(compute({ ...s, kind, n }))).toFixed(1)}`).join("L");
+
+/** The ends of the curves by name, from the top, far enough apart to be read. */
+function ends(s) {
+  const { top, tall, most, apart } = SHEET;
+  const kinds = Object.keys(KINDS);
+  const found = kinds.map((kind) => ({ kind, at: y(held(compute({ ...s, kind, n: 2 ** most }))) }));
+  found.sort((one, other) => one.at - other.at);
+  found.forEach((end, i) => { if (i) end.at = Math.max(end.at, found[i - 1].at + apart); });
+  found.reverse().forEach((end, i) => {
+    end.at = Math.min(end.at, i ? found[i - 1].at - apart : top + tall);
+  });
+  return found;
+}
+
+/** Bytes against tokens, one curve for each kind of attention. */
+function memories(s, found) {
+  const { left, top, wide, tall } = SHEET;
+  const thin = { stroke: "var(--muted)", "stroke-width": 1.3 };
+  return [
     text("Bytes held at once, against tokens", 0, 14, "ink"),
     [[1e6, "1 MB"], [1e9, "1 GB"], [1e12, "1 TB"]].map(([bytes, name]) => [
       text(name, left - 6, y(bytes) + 4, "muted", { "text-anchor": "end" }),
       line(`M${left} ${y(bytes).toFixed(1)}h${wide}`, { "stroke-opacity": 0.4 }),
     ]),
-    [7, 10, 13, 15, 20].map((power) => {
+    [7, 10, 14, 20].map((power) => {
       const anchor = { "text-anchor": power === SHEET.most ? "end" : "middle" };
       return text(commas(2 ** power), x(2 ** power), top + tall + 16, "muted", anchor);
     }),
     line(`M${left} ${top}V${top + tall}h${wide}`),
-    line(curve("full"), { stroke: "var(--muted)", "stroke-width": 1.3 }),
+    Object.keys(KINDS).filter((kind) => kind !== s.kind).map((kind) => line(curve(s, kind), thin)),
     line(`M${left} ${y(s.memory * 1e9).toFixed(1)}h${wide}`, { stroke: "var(--ink)", "stroke-dasharray": "5 3" }),
-    line(curve(s.kind), { stroke: "var(--weight)", "stroke-width": 2.5 }),
+    line(curve(s, s.kind), { stroke: "var(--weight)", "stroke-width": 2.5 }),
+    ends(s).map(({ kind, at }) => {
+      const chosen = kind === s.kind;
+      return text(SHORT[kind], left + wide + 6, at + 4, chosen ? "weight" : "muted", { "font-weight": chosen && "bold" });
+    }),
     line(`M${x(s.n).toFixed(1)} ${top}V${top + tall}`, { stroke: "var(--ink)" }),
     element("circle", { cx: x(s.n), cy: y(held(found)), r: 4.5, fill: "var(--weight)" }),
-    text("FLOPs of one layer", 0, bar - 8, "ink"),
-    Object.entries(colours).map(([part, role]) => {
-      const share = (width * found[part]) / totalOf(found);
-      begin += share;
-      return element("rect", { x: begin - share, y: bar, width: share, height: thick, fill: `var(--${role})` });
-    }),
-    [[0, "projections", "muted"], [112, "scores, blend", "weight"], [238, "feed-forward", "ink"]].map(
-      ([at, name, role]) => text(`■ ${name}`, at, bar + thick + 18, role),
-    ),
+  ];
+}
+
+const across = (intensity) => {
+  const share = (Math.log2(intensity) - ROOF.least) / (ROOF.most - ROOF.least);
+  return SHEET.left + SHEET.wide * Math.min(Math.max(share, 0), 1);
+};
+
+const up = (share) => ROOF.top + (ROOF.tall * Math.min(Math.log10(share), 0)) / ROOF.lowest;
+
+/** The share of its FLOPs that the chip gets to do, with so many of them for each byte. */
+const done = (intensity) => Math.min(1, intensity / RIDGE);
+
+const waits = (intensity) => `${(100 * (1 - done(intensity))).toFixed(1)} %`;
+
+/** What the chip can do against FLOPs a byte, and where the two kinds of work stand. */
+function roofline({ reading, writing }) {
+  const { left, wide } = SHEET;
+  const [first, last] = [2 ** ROOF.least, 2 ** ROOF.most];
+  const corners = [first, RIDGE, last].map((at) => `${across(at).toFixed(1)} ${up(done(at)).toFixed(1)}`);
+  const bottom = ROOF.top + ROOF.tall;
+  const dot = (name, intensity, [dx, dy], anchor) => [
+    element("circle", { cx: across(intensity), cy: up(done(intensity)), r: 4.5, fill: "var(--weight)", "data-dot": name }),
+    text(name, across(intensity) + dx, up(done(intensity)) + dy, "weight", { "text-anchor": anchor }),
+  ];
+  return [
+    text("Share of its FLOPs the chip can do, by FLOPs a byte", 0, ROOF.top - 24, "ink"),
+    [1, 0.1, 0.01].map((share) =>
+      text(`${100 * share} %`, left - 6, up(share) + 4, "muted", { "text-anchor": "end" })),
+    [1, 16, 256, 4096].map((at) =>
+      text(commas(at), across(at), bottom + 16, "muted", { "text-anchor": at === last ? "end" : "middle" })),
+    line(`M${left} ${ROOF.top}V${bottom}h${wide}`),
+    line(`M${corners.join("L")}`, { stroke: "var(--ink)", "stroke-width": 1.3 }),
+    dot("reading", reading, [-8, -5], "end"),
+    dot("writing", writing, [9, 8], "start"),
+  ];
+}
+
+function drawing(s, found) {
+  return sheet(
+    "sheet", SHEET.width, SHEET.height,
+    "Bytes held at once against tokens, with the limit, five curves; and the share of its FLOPs " +
+      "that the chip can do against FLOPs a byte, for reading a prompt and for writing a token; the table below " +
+      "holds the numbers",
+    memories(s, found), roofline(found),
   );
 }
 
@@ -153,7 +220,8 @@ export function picture(s) {
       element("input", { type: "text", inputmode: "decimal", name, value: String(s[name]) }),
     );
   const number = (part, said) => element("b", { class: "number", "data-part": part }, said);
-  const instead = { blockwise: ", of which one block is held", linear: ": a sum in place of A" }[s.kind];
+  const block = ", one block held";
+  const instead = { blockwise: block, grouped: block, linear: ": a sum in place of A" }[s.kind];
   return [
     html`<div class="controls">
 <label class="main"><span>Tokens <b class="number" data-part="n_value">${commas(s.n)}</b></span>
@@ -175,16 +243,20 @@ ${field("group", "Heads that share", s.kind !== "grouped")}</div>
 <p><span class="big" data-part="cache">${amount(found.cache, "B")}</span>
 <span>for the key-value cache of all layers</span></p>
 <p><span class="big" data-part="flops">${amount(totalOf(found), "")}</span>
-<span>FLOPs a layer, of which scores and blend are
+<span>FLOPs a layer; scores and blend
 ${number("share", `${((100 * found.attention) / totalOf(found)).toFixed(0)} %`)}</span></p>
 <p><span class="big" data-part="longest">${amount(longest(s), "", true)}</span>
 <span>tokens are the most that fit:
 ${number("fits", fits(found, s) ? "this text does" : "this text does not")}</span></p>
+<p><span class="big" data-part="reading">${waits(found.reading)}</span>
+<span>of the time the chip waits, reading the prompt</span></p>
+<p><span class="big" data-part="writing">${waits(found.writing)}</span>
+<span>of the time the chip waits, writing one token</span></p>
 ${buttons()}</div>`,
     html`<div class="picture">${drawing(s, found)}</div>`,
-    html`<p class="cell">Thick line: what must be held at once, the weights of one layer and the cache of
-all. Thin line: the same for full attention. Dashed: the memory there is. The model itself takes
-memory too, which is not counted. d_ff is 4 d_model.</p>`,
+    html`<p class="cell">Above: the weights of one layer and the cache of all; dashed, the memory there
+is. The model's own memory is not counted. d_ff is 4 d_model. Below: scores and blend on an A100, 312
+tera-FLOPs and 1.555 terabytes a second.</p>`,
     () => html`<div class="visually-hidden" data-part="table">${numbers(s)}</div>`,
   ];
 }
@@ -194,9 +266,10 @@ function numbers(s) {
   const rows = STOPS.filter((_, i) => i % 4 === 0).map((n) => {
     const found = compute({ ...s, n });
     const sizes = [amount(found.weights, "B"), amount(found.cache, "B"), amount(totalOf(found), "")];
-    return [commas(n), ...sizes, fits(found, s) ? "yes" : "no"];
+    const intensities = [found.reading, found.writing].map((each) => each.toPrecision(3));
+    return [commas(n), ...sizes, ...intensities, fits(found, s) ? "yes" : "no"];
   });
-  const heads = ["tokens", "weights of one layer", "cache", "FLOPs a layer", "fits"];
+  const heads = ["tokens", "weights of one layer", "cache", "FLOPs a layer", "FLOPs a byte, reading", "FLOPs a byte, writing", "fits"];
   return table(`${KINDS[s.kind]}: memory and work`, heads, rows);
 }
 
@@ -230,6 +303,9 @@ export function code(state) {
          `assert distance is None or pairs == (distance <= ${width}).sum()`]
       : ["pairs = n**2"];
   const shared = kind === "grouped" ? group : 1;
+  const linear = kind === "linear";
+  const inBlocks = kind === "blockwise" || kind === "grouped";
+  const kept = kind === "window" ? `min(n, ${width + 1})` : "n";
   return [
     "import numpy as np",
     "",
@@ -237,16 +313,21 @@ export function code(state) {
     "d_k = d_model // n_heads",
     ...pairsOf,
     `projections = 4 * n * d_model**2 * (1 + 1 / ${shared})`,
-    kind === "linear" ? "attention = 4 * n * d_k * d_model" : "attention = 4 * pairs * d_model",
+    linear ? "attention = 4 * n * d_k * d_model" : "attention = 4 * pairs * d_model",
     "feed_forward = 16 * n * d_model**2",
-    { blockwise: `weights = size * min(${BLOCK}, n) * n  # one block of one head`,
-      linear: "weights = size * n_heads * d_k**2  # a sum in place of A" }[kind] ?? "weights = size * n_heads * pairs",
-    { linear: "cache = n_layers * size * n_heads * d_k**2",
-      window: `cache = 2 * n_layers * size * min(n, ${width + 1}) * d_model` }[kind] ??
-      `cache = 2 * n_layers * size * n * d_model / ${shared}`,
+    linear ? "weights = size * n_heads * d_k**2  # a sum in place of A"
+      : inBlocks ? `weights = size * min(${BLOCK}, n) * n  # one block of one head` : "weights = size * n_heads * pairs",
+    `kept = ${linear ? "d_k / 2" : kept}  # keys and values that are fetched for one token`,
+    `cache = 2 * n_layers * size * kept * d_model / ${shared}`,
+    `fetches = ${inBlocks ? `-(-n // ${BLOCK})` : 1}  # of keys and values, for a prompt`,
+    `moved = size * 2 * n * d_model * (1 + fetches / ${shared})${inBlocks || linear ? "" : " + 4 * weights"}`,
+    "reading = attention / moved  # FLOPs a byte",
+    linear ? "writing = 4 * d_k / (2 + 2 * d_k) / size"
+      : `writing = 4 * kept / (2 + 2 * kept / ${shared}) / size`,
     'print("FLOPs of one layer:", projections + attention + feed_forward)',
     'print("bytes of the weights of one layer:", weights)',
     'print("bytes of the cache:", cache)',
+    'print("FLOPs a byte, reading and writing:", reading, writing)',
     `print("fits:", weights + cache <= ${state.memory} * 1e9)`,
   ];
 }
@@ -263,7 +344,8 @@ export function live(view) {
     const { d_model, n_heads, n_layers, group } = view.state();
     if (target.value) {
       const [width, heads, layers] = target.value.split(" ").map(Number);
-      return take({ d_model: width, n_heads: heads, n_layers: layers, group: heads % group ? 1 : group });
+      const sharing = SHARED[target.value] ?? (heads % group ? 1 : group);
+      return take({ d_model: width, n_heads: heads, n_layers: layers, group: sharing });
     }
     const sizes = `${d_model} ${n_heads} ${n_layers}`;
     target.value = sizes in MODELS ? sizes : ""; // "your own" is what the sizes say, not a choice

@@ -1,4 +1,4 @@
-"""CostCalculator: the sizes of a model and a text; the work, the memory, and where it ends."""
+"""CostCalculator: a model and a text; the memory, where it ends, and how long the chip waits."""
 
 import traitlets
 
@@ -15,10 +15,12 @@ RANGES = {
     "group": (1, 1024, "heads that share"),
 }
 BLOCK = 128
+# FLOPs a second and bytes a second of an A100, in 16-bit floats, by NVIDIA's data sheet.
+PEAK, BANDWIDTH = 312e12, 1.555e12
 
 
 class CostCalculator(CourseWidget):
-    """What attention costs: FLOPs, the size of A, the key-value cache, and where it stops fitting.
+    """What attention costs: memory of all kinds, and the share of its sums that a chip gets to do.
 
     Parameters
     ----------
@@ -29,7 +31,7 @@ class CostCalculator(CourseWidget):
     bytes : {1, 2, 4, 8}
         Bytes a number.
     kind : {"full", "blockwise", "window", "grouped", "linear"}
-        What is done about the cost.
+        What is done about the cost; grouped queries go in blocks, too.
     width : int
         Of the sliding window: tokens on each side.
     group : int
@@ -76,11 +78,12 @@ class CostCalculator(CourseWidget):
         return proposal["value"]
 
     def at(self, n):
-        """Work and memory at `n` tokens: Eqs. (1) to (3) of chapter 14, and what each kind changes.
+        """Work and memory at `n` tokens: Eqs. (1) to (4) of chapter 14, and what each kind changes.
 
         Returns a dict. "projections", "attention" and "feed_forward" are FLOPs of one layer;
         "weights" are the bytes of A, or of what stands in its place, in one layer; "cache" the
-        bytes that a decoder keeps, in all layers.
+        bytes that a decoder keeps, in all layers. "reading" and "writing" are the FLOPs that
+        scores and blend do for each byte moved: for all of a prompt, and for one token after it.
         """
         kind, width, d_k = self.kind, self.width, self.d_model // self.n_heads
         square = self.d_model**2
@@ -89,14 +92,25 @@ class CostCalculator(CourseWidget):
         if kind == "window" and width < n:
             pairs, kept = n * (2 * width + 1) - width * (width + 1), width + 1
         state = self.n_heads * d_k**2  # linear attention keeps one (d_k, d_k) a head
-        held = {"blockwise": min(BLOCK, n) * n, "linear": state}.get(kind, self.n_heads * pairs)
+        block = min(BLOCK, n) * n
+        written = {"blockwise": 0, "grouped": 0, "linear": 0}.get(kind, self.n_heads * pairs)
+        held = {"blockwise": block, "grouped": block, "linear": state}.get(kind, written)
         cached = state if kind == "linear" else 2 * kept * self.d_model / shared
+        met = n * d_k if kind == "linear" else pairs
+        times = -(-n // BLOCK) if kind in ("blockwise", "grouped") else 1  # that keys are fetched
+        # Queries and output; keys and values; scores and A, each of them written and fetched.
+        moved = 2 * n * self.d_model * (1 + times / shared) + 4 * written
+        fetched = 2 * self.d_model + (2 * state if kind == "linear" else cached)
+        attention = 4 * met * self.d_model
+        one_row = 4 * (d_k if kind == "linear" else kept) * self.d_model
         return {
             "projections": 4 * n * square + 4 * n * square / shared,
-            "attention": 4 * (n * d_k if kind == "linear" else pairs) * self.d_model,
+            "attention": attention,
             "feed_forward": 16 * n * square,
             "weights": self.bytes * held,
             "cache": self.n_layers * self.bytes * cached,
+            "reading": attention / (moved * self.bytes) if n else 0.0,
+            "writing": one_row / (fetched * self.bytes),
         }
 
     @property

@@ -7,6 +7,7 @@ from attnlib.widgets.cost_calculator import KINDS
 from tests.site.harness import FRAMES, drawn_texts, texts, wake, write_page
 
 WORDS = ("n_value", "weights", "cache", "flops", "share", "longest", "fits", "instead")
+WORDS += ("reading", "writing")
 
 
 @pytest.fixture
@@ -47,6 +48,9 @@ def test_models_and_sizes_follow_each_other(awake):
     model.select_option("GPT-3")
     assert shows(page, d_model=12288, n_heads=96, n_layers=96)
     assert page.get_by_label("Heads", exact=True).input_value() == "96"
+    model.select_option("Llama 3.1 70B")
+    assert shows(page, d_model=8192, n_heads=64, n_layers=80, group=8)
+    model.select_option("GPT-3")
     model.select_option("your own")
     assert model.input_value() == "12288 96 96"
     page.get_by_label("Layers").fill("9e1")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import CostCalculator
+from attnlib.widgets.cost_calculator import BANDWIDTH, KINDS, PEAK
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
@@ -68,7 +69,7 @@ def test_a_window_meets_as_many_keys_as_its_mask_allows(n, width):
 def test_the_other_kinds_by_hand():
     full = costs(**SIZES)
     grouped = costs(**SIZES, kind="grouped")
-    assert grouped["cache"] == full["cache"] / 3 and grouped["weights"] == full["weights"]
+    assert grouped["cache"] == full["cache"] / 3 and grouped["weights"] == 13 * 13 * 4  # one block
     assert grouped["projections"] == 2 * 13 * 30 * (30 + 10 + 10 + 30)
     blockwise = costs(**SIZES | {"n": 1000}, kind="blockwise")
     assert blockwise["weights"] == 128 * 1000 * 4
@@ -78,6 +79,24 @@ def test_the_other_kinds_by_hand():
     assert linear["attention"] == 6 * (2 * 13 * 5 * 5 + 2 * 13 * 5 * 5)
     window = costs(**SIZES, kind="window")
     assert window["weights"] == 6 * 4 * (13 * 5 - 6) and window["cache"] == 7 * 2 * 3 * 30 * 4
+
+
+def test_flops_for_each_byte_by_hand():
+    """13 queries and keys, 6 heads of 5 numbers of 4 bytes; in the limit Eq. (4) of chapter 14."""
+    flops, rows = 4 * 13 * 13 * 30, 13 * 30
+    full = costs(**SIZES)
+    assert full["reading"] == flops / (4 * (4 * rows + 4 * 6 * 13 * 13))
+    assert full["writing"] == 4 * 13 * 30 / (4 * (2 * 30 + 2 * rows))
+    grouped = costs(**SIZES, kind="grouped")
+    assert grouped["reading"] == flops / (4 * (2 * rows + 2 * rows / 3))
+    assert grouped["writing"] == 4 * 13 * 30 / (4 * (2 * 30 + 2 * rows / 3))
+    three_blocks = costs(**SIZES | {"n": 300}, kind="blockwise")
+    assert three_blocks["reading"] == 4 * 300 * 300 * 30 / (4 * 300 * 30 * (2 + 2 * 3))
+    long = costs(n=2**20, bytes=2, kind="grouped", group=4)
+    assert long["reading"] == pytest.approx(2 * 128 * 4 / 2, rel=0.01)
+    assert long["writing"] == pytest.approx(2 * 4 / 2, rel=0.01)
+    linear = costs(**SIZES, kind="linear")
+    assert linear["writing"] == 6 * 4 * 5 * 5 / (4 * (2 * 30 + 2 * 6 * 5 * 5))
 
 
 @pytest.mark.parametrize("kind", ["full", "blockwise", "window", "grouped"])
@@ -151,30 +170,49 @@ def test_copied_code_gives_the_numbers_on_the_screen(calculator):
 
 @some
 @given(calculator=calculators)
-def test_the_drawing_shows_the_shares_and_where_this_text_stands(calculator):
+def test_the_drawing_shows_where_this_text_and_this_work_stand(calculator):
     sheet = picture(calculator).svg
     assert "e+" not in str(sheet)
     found = calculator.at(calculator.n)
-    flops = np.array([found[part] for part in ("projections", "attention", "feed_forward")])
-    widths = np.array([float(bar["width"]) for bar in sheet.find_all("rect")])
-    np.testing.assert_allclose(widths, 360 * flops / flops.sum(), atol=0.006)
+    memory, *dots = sheet.find_all("circle")
     n, held = np.log2(calculator.n), np.log10(found["weights"] + found["cache"])
-    dot = 52 + 296 * np.clip((n - 7) / 13, 0, 1), 230 - 200 * np.clip((held - 5) / 9, 0, 1)
-    np.testing.assert_allclose([float(sheet.circle[at]) for at in ("cx", "cy")], dot, atol=0.006)
+    wanted = [(52 + 236 * np.clip((n - 7) / 13, 0, 1), 210 - 180 * np.clip((held - 5) / 9, 0, 1))]
+    for work in ("reading", "writing"):
+        share = min(1, found[work] / (PEAK / BANDWIDTH))
+        wanted.append(
+            (52 + 236 * np.clip((np.log2(found[work]) + 2) / 14, 0, 1), 286 - 30 * np.log10(share))
+        )
+    at = [[float(dot[axis]) for axis in ("cx", "cy")] for dot in (memory, *dots)]
+    np.testing.assert_allclose(at, wanted, atol=0.006)
+    assert [dot["data-dot"] for dot in dots] == ["reading", "writing"]
     curve = sheet.select_one("[stroke-width='2.5']")["d"].strip("M").split("L")
     x, y = np.array([point.split() for point in curve], dtype=float).T
     stops = [calculator.at(round(2 ** (7 + half / 2))) for half in range(27)]
     held = np.log10([max(stop["weights"] + stop["cache"], 1) for stop in stops])
-    np.testing.assert_allclose(x, np.linspace(52, 348, 27), atol=0.06)
-    np.testing.assert_allclose(y, 230 - 200 * np.clip((held - 5) / 9, 0, 1), atol=0.06)
+    np.testing.assert_allclose(x, np.linspace(52, 288, 27), atol=0.06)
+    np.testing.assert_allclose(y, 210 - 180 * np.clip((held - 5) / 9, 0, 1), atol=0.06)
+
+
+@some
+@given(calculator=calculators)
+def test_every_kind_has_its_curve_and_a_name_of_its_own_at_the_end(calculator):
+    sheet = picture(calculator).svg
+    names = ["full", "blocks", "window", "grouped", "linear"]
+    ends = {each.get_text(): float(each["y"]) for each in sheet.select("text[x='294']")}
+    assert sorted(ends) == sorted(names)
+    heights = np.sort(list(ends.values()))
+    assert np.diff(heights).min() > 16.9 and heights[-1] <= 214.1 and heights[0] >= 30
+    assert len(sheet.select("[stroke-width='1.3']")) == 4 + 1  # and the roof
+    bold = sheet.select_one("[font-weight=bold]").get_text()
+    assert bold == names[KINDS.index(calculator.kind)]
+
+
+WORDS = ("n_value", "weights", "cache", "flops", "longest", "share", "fits", "reading", "writing")
 
 
 def test_picture_says_what_is_computed():
     soup = picture(CostCalculator())
-    words = {
-        name: soup.select_one(f"[data-part={name}]").get_text()
-        for name in ("n_value", "weights", "cache", "flops", "longest", "share", "fits")
-    }
+    words = {name: soup.select_one(f"[data-part={name}]").get_text() for name in WORDS}
     assert words == {
         "n_value": "4,096",
         "weights": "537 MB",
@@ -183,17 +221,21 @@ def test_picture_says_what_is_computed():
         "longest": "27,004",
         "share": "57 %",
         "fits": "this text does",
+        "reading": "92.1 %",
+        "writing": "99.8 %",
     }
     assert soup.select_one("option[selected][value='512 8 6']")
     assert all(field.has_attr("hidden") for field in soup.select(".extra label"))
     rows = soup.select("[data-part=table] tr")
-    assert len(rows) == 8 and rows[-1].get_text(" ") == "524,288 8.80 TB 12.9 GB 566 T no"
+    assert (
+        len(rows) == 8 and rows[-1].get_text(" ") == "524,288 8.80 TB 12.9 GB 566 T 16.0 0.500 no"
+    )
     grouped = picture(CostCalculator(kind="grouped", n_layers=90, memory=1e-3))
     shown = [field.get_text().strip() for field in grouped.select(".extra label:not([hidden])")]
     assert shown == ["Heads that share"]
     assert grouped.select_one("[name=model] [selected]").get_text() == "your own"
     assert grouped.select_one("[name=memory]")["value"] == "0.001"
-    assert grouped.caption.get_text() == "grouped queries: memory and work"
+    assert grouped.caption.get_text() == "grouped queries, in blocks: memory and work"
 
 
 @pytest.mark.parametrize(
