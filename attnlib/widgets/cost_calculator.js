@@ -167,7 +167,7 @@ const across = (intensity) => {
   return SHEET.left + SHEET.wide * Math.min(Math.max(share, 0), 1);
 };
 
-const up = (share) => ROOF.top + (ROOF.tall * Math.min(Math.log10(share), 0)) / ROOF.lowest;
+const up = (share) => ROOF.top + ROOF.tall * Math.min(Math.log10(share) / ROOF.lowest, 1);
 
 /** The share of its FLOPs that the chip gets to do, with so many of them for each byte. */
 const done = (intensity) => Math.min(1, intensity / RIDGE);
@@ -182,7 +182,7 @@ function roofline({ reading, writing }) {
   const bottom = ROOF.top + ROOF.tall;
   const dot = (name, intensity, [dx, dy], anchor) => [
     element("circle", { cx: across(intensity), cy: up(done(intensity)), r: 4.5, fill: "var(--weight)", "data-dot": name }),
-    text(name, across(intensity) + dx, up(done(intensity)) + dy, "weight", { "text-anchor": anchor }),
+    text(name, across(intensity) + dx, Math.min(up(done(intensity)) + dy, bottom - 3), "weight", { "text-anchor": anchor }),
   ];
   return [
     text("Share of its FLOPs the chip can do, by FLOPs a byte", 0, ROOF.top - 24, "ink"),
@@ -192,7 +192,7 @@ function roofline({ reading, writing }) {
       text(commas(at), across(at), bottom + 16, "muted", { "text-anchor": at === last ? "end" : "middle" })),
     line(`M${left} ${ROOF.top}V${bottom}h${wide}`),
     line(`M${corners.join("L")}`, { stroke: "var(--ink)", "stroke-width": 1.3 }),
-    dot("reading", reading, [-8, -5], "end"),
+    across(reading) < left + 60 ? dot("reading", reading, [-4, -22], "start") : dot("reading", reading, [-8, -5], "end"),
     dot("writing", writing, [9, 8], "start"),
   ];
 }

@@ -179,9 +179,8 @@ def test_the_drawing_shows_where_this_text_and_this_work_stand(calculator):
     wanted = [(52 + 236 * np.clip((n - 7) / 13, 0, 1), 210 - 180 * np.clip((held - 5) / 9, 0, 1))]
     for work in ("reading", "writing"):
         share = min(1, found[work] / (PEAK / BANDWIDTH))
-        wanted.append(
-            (52 + 236 * np.clip((np.log2(found[work]) + 2) / 14, 0, 1), 286 - 30 * np.log10(share))
-        )
+        right = np.clip((np.log2(found[work]) + 2) / 14, 0, 1)
+        wanted.append((52 + 236 * right, 286 - 30 * max(np.log10(share), -3)))
     at = [[float(dot[axis]) for axis in ("cx", "cy")] for dot in (memory, *dots)]
     np.testing.assert_allclose(at, wanted, atol=0.006)
     assert [dot["data-dot"] for dot in dots] == ["reading", "writing"]
