@@ -126,7 +126,7 @@ CONTRASTS = """() => {
     .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
   const texts = [...document.querySelectorAll("article svg text, article svg tspan")]
-    .filter(text => text.checkVisibility()
+    .filter(text => text.checkVisibility({visibilityProperty: true})
       && [...text.childNodes].some(node => node.nodeType === 3 && node.data.trim()));
   return texts.map(text => {
     text.scrollIntoView({block: "center", behavior: "instant"});
@@ -144,7 +144,11 @@ CONTRASTS = """() => {
         ground = paint(style.stroke, style.strokeOpacity * style.opacity);
       }
     }
-    const ink = paint(getComputedStyle(text).fill, getComputedStyle(text).fillOpacity);
+    const style = getComputedStyle(text);
+    if (style.paintOrder.startsWith("stroke") && style.stroke !== "none") {
+      ground = paint(style.stroke, style.strokeOpacity); // a halo is its ground
+    }
+    const ink = paint(style.fill, style.fillOpacity);
     const [low, high] = [luminance(ground), luminance(ink)].sort((a, b) => a - b);
     return [(high + 0.05) / (low + 0.05), text.textContent.trim(), ground.join()];
   });

@@ -9,7 +9,7 @@ from tests.site.pages import FRAME, OVERHANG, WATCH
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
 # The first control of a widget, used as a finger does: a slider at its far end, a list by its
 # last option, a box by a tap, a button by a tap.
-FIRST_CONTROL = "input:visible, select:visible, button:visible"
+FIRST_CONTROL = ":is(input, select, button):visible:enabled"
 
 
 def use(page, slot):
