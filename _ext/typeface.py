@@ -19,7 +19,7 @@ PACKAGE = "fontpkg-source-serif-4"
 FAMILY = "Text of the Book"
 SIZE = 18  # what the letters are drawn for, in pixels
 # What the pages use, no more: each letter is paid for in every style.
-ITALIC = "".join(map(chr, range(0x20, 0x7F))) + "\xa0·–—‘’“”…"
+ITALIC = "".join(map(chr, range(0x20, 0x7F))) + "\xa0·–—‘’“”…\u0303"
 UPRIGHT = ITALIC + "°²¼½¾⅛×äçéóöüŁμ−≈▶∞′″"
 # Each style's file, weights and letters: regular to semibold for text and headings, and regular
 # italics.
@@ -27,7 +27,7 @@ STYLES = {
     "normal": ("SourceSerif4[opsz,wght].ttf", (400, 600), UPRIGHT),
     "italic": ("SourceSerif4-Italic[opsz,wght].ttf", (400, 400), ITALIC),
 }
-FEATURES = ["kern"]  # ligatures, and letters that other languages make of these, cost 3 KB
+FEATURES = ["kern", "mark"]  # ligatures, and letters that other languages make of these, cost 3 KB
 RULE = """@font-face {{
   font-family: "{family}"; font-style: {style}; font-weight: {weight}; font-display: swap;
   src: url("{file}") format("woff2");

@@ -44,11 +44,14 @@ const spoken = (says, tag = "b", inner = (piece) => piece) => says.split(/(\{\w:
   return role ? element(tag, { class: ROLES[role] }, inner(words)) : inner(piece);
 });
 
+/** A transpose: the text face has no sign for it. */
+const raised = (text) => text.split("ᵀ").map((piece, i) => [i > 0 && html`<sup>T</sup>`, piece]);
+
 /** An equation: letters lean, what stands after _ is low. */
 function formula(written) {
   const letters = (piece) => piece.split(/([A-Za-z]+_(?:vocab|\w)|\b[A-Z]\b)/).map((part, k) => {
     const [letter, low] = part.split("_");
-    return k % 2 ? html`<i>${letter}</i>${low && html`<sub>${low}</sub>`}` : part.split("   ").map((gap, i) => [i > 0 && html`<span class="gap"></span>`, gap]);
+    return k % 2 ? html`<i>${letter}</i>${low && html`<sub>${low}</sub>`}` : part.split("   ").map((gap, i) => [i > 0 && html`<span class="gap"></span>`, raised(gap)]);
   });
   return written.split("\n").map((line, i) => [i > 0 && html`<br>`, spoken(line, "span", letters)]);
 }

@@ -16,9 +16,10 @@ const at = (x, y) => `translate(${spot(x, y)})`;
 /** A line as far as it is drawn. */
 const drawn = (done) => done < 1 && { pathLength: 1, "stroke-dasharray": `${done.toFixed(3)} 2` };
 
-/** A symbol as tspans: letters lean, W_Q has its Q below. */
+/** A symbol as tspans: letters lean, W_Q has its Q below, a transpose its T above. */
 function symbol(letters, size) {
   return letters.split(/(_[A-Za-z0-9]+|[′″ᵀ√ ()/]+)/).filter(Boolean).map((part) => {
+    if (part === "ᵀ") return element("tspan", { "font-size": size * 0.7, dy: -0.35 * size }, "T");
     const low = part[0] === "_";
     const leans = low || (part.length < 3 && !/^[′″ᵀ√ ()/]/.test(part));
     return element("tspan", { "font-style": leans && "italic", "font-size": low && Math.max(12.4, size * 0.7), dy: low && size * 0.22 }, low ? part.slice(1) : part);
