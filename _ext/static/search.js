@@ -1,0 +1,389 @@
+/* The search: book.js brings it when it is asked for, and it brings its index, the text of the book
+   (search.py), with the first letter that is typed. Both are scripts: from a disk nothing else can
+   be read. What is found is a section, a term, a function or a source, shown with the line that has
+   most of the words. */
+"use strict";
+
+(() => {
+  const STATIC = new URL(".", document.currentScript.src);
+  const ROOT = new URL("..", STATIC);
+  const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}_]*/gu;
+  const IRREGULAR = { matrices: "matrix", axes: "axis", indices: "index" };
+  const LONG = 210; // letters of a line that are shown
+  const FEW = 12; // results in the window; the search page has all
+
+  // --- words ----------------------------------------------------------------------------------
+
+  const fold = text => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+
+  /* A name of code is found whole and by its parts: masked_fill, LayerNorm, d_k. */
+  const tokens = new Map();
+  function wordsOf(token) {
+    if (!tokens.has(token)) {
+      const parts = token.split(/_|(?<=\p{Ll})(?=\p{Lu})/u).map(fold).filter(Boolean);
+      tokens.set(token, parts.length > 1 ? [parts.join(""), ...parts] : parts);
+    }
+    return tokens.get(token);
+  }
+
+  const stems = new Map();
+  let stemmer = null; // Sphinx's, from language_data.js
+
+  /* Singular and plural, and the two ways to spell colour and normalise, are one. */
+  function stem(word) {
+    if (!stems.has(word)) {
+      const spelt = (IRREGULAR[word] ?? word)
+        .replace(/is(e[ds]?|ing|ations?)$/, "iz$1").replace(/(?<=..)our/, "or");
+      stems.set(word, stemmer.stemWord(spelt));
+    }
+    return stems.get(word);
+  }
+
+  /* What is asked for; small words count only if there are no others. */
+  function asked(query) {
+    const found = (query.match(WORD) ?? []).flatMap(token => {
+      const [whole, ...parts] = wordsOf(token);
+      const isWhole = !parts.length || (token.includes("_") && where.has(whole));
+      return isWhole ? { word: whole, token } : parts.map(word => ({ word, token: word }));
+    });
+    const telling = found.filter(({ word }) => !stopwords.includes(word));
+    return telling.length ? telling : found;
+  }
+
+  // --- the index ------------------------------------------------------------------------------
+
+  let places = [];
+  const where = new Map(); // word: {place: how often}
+  const named = new Set(); // the words of which terms are made
+
+  function countWords(text, at) {
+    const found = (text.match(WORD) ?? []).flatMap(wordsOf);
+    for (const word of found) {
+      if (!where.has(word)) where.set(word, new Map());
+      const counts = where.get(word);
+      counts.set(at, (counts.get(at) ?? 0) + 1);
+    }
+    return found;
+  }
+
+  const head = text => wordsIn(text.replace(/^\d+\. /, ""));
+  const wordsIn = text => (text.match(WORD) ?? []).flatMap(wordsOf).filter(w => !stopwords.includes(w));
+
+  const KINDS = { glossary: "term", references: "source" };
+
+  self.setBookIndex = pages => {
+    stemmer = new Stemmer();
+    const met = new Set();
+    for (const [name, title, entries] of pages) {
+      for (const [i, [anchor, heading, lines, terms]] of entries.entries()) {
+        const kind = i ? KINDS[name] ?? "section" : "page";
+        const link = new URL(`${name}.html${kind === "page" ? "" : `#${anchor}`}`, ROOT).href;
+        const place = { name, title, anchor, heading, lines, kind, link, head: head(heading) };
+        place.taught = terms.filter(term => !met.has(term) && met.add(term));
+        place.chapter = name.startsWith("chapters/") ? head(title) : null;
+        if (kind === "source") place.authors = wordsIn(lines[0].replace(heading, ""));
+        places.push(place);
+      }
+    }
+    const names = new Map(places.filter(p => p.kind === "term").map(p => [p.anchor, p.head]));
+    places.forEach((place, at) => {
+      place.taught = place.taught.map(term => names.get(term) ?? []);
+      countWords([place.heading, ...place.lines].join("\n"), at);
+    });
+    for (const word of [...names.values()].flat()) named.add(word);
+    for (const word of where.keys()) stem(word);
+  };
+
+  let coming = null;
+  function bring(file) {
+    return new Promise((done, failed) => {
+      const script = document.createElement("script");
+      Object.assign(script, { src: new URL(file, ROOT).href, onload: done, onerror: failed });
+      document.head.append(script);
+    });
+  }
+  function index() {
+    coming ??= bring("_static/language_data.js").then(() => bring("searchindex.js"));
+    coming.catch(() => { coming = null; });
+    return coming;
+  }
+
+  // --- finding --------------------------------------------------------------------------------
+
+  /* The words of the book that a word means, each with how well: itself, another form of it, a
+     longer word that begins with it, a short name such as norm. */
+  function meant(word, isLast) {
+    const found = new Map(), same = stem(word), long = isLast ? 2 : 4;
+    const isShort = known => known.length > 3 && same.length < known.length + 3 && same.startsWith(known);
+    for (const known of where.keys()) {
+      if (known === word) found.set(known, 1);
+      else if (stem(known) === same) found.set(known, 0.9);
+      else if (word.length >= long && known.startsWith(word)) found.set(known, 0.5);
+    }
+    if (found.size) for (const known of named) if (!found.has(known) && isShort(known)) found.set(known, 0.3);
+    return found;
+  }
+
+  /* How well a heading answers: do all words stand in it, and how much else does? */
+  function fit(heading, asks) {
+    const best = asks.map(ask => Math.max(0, ...heading.map(word => ask.get(word) ?? 0)));
+    return Math.min(...best) * Math.min(1, asks.length / heading.length || 0);
+  }
+
+  const TAUGHT = { term: 70, page: 40, section: 28, source: 4 };
+
+  /* What teaches the words stands before what uses them. */
+  function score(place, counts, asks) {
+    let sum = 0;
+    counts.forEach((count, i) => { sum += asks[i].rare * count / (count + 1.5); });
+    const own = fit(place.head, asks);
+    if (own) sum += TAUGHT[place.kind] * (0.4 + own);
+    if (own === 1 && place.kind === "term") sum += 100;
+    sum += 30 * Math.max(0, ...place.taught.map(term => fit(term, asks)));
+    if (asks.every(ask => place.authors?.some(word => ask.get(word) > 0.8))) {
+      sum += asks.some(ask => ask.has(place.authors[1])) ? 60 : 40; // the first one's last name
+    }
+    if (place.chapter) sum += 2 + 12 * fit(place.chapter, asks);
+    else if (place.kind === "section") sum *= 0.7; // what is looked up
+    return sum + 2 * Math.max(...place.lines.map(line => together(line, asks)), 0);
+  }
+
+  /* How many of the words a line has, and as many again if they follow one another. */
+  function together(line, asks) {
+    const found = (line.match(WORD) ?? []).map(wordsOf);
+    const has = (words, ask) => words?.some(word => ask.has(word));
+    const many = asks.filter(ask => found.some(words => has(words, ask))).length;
+    const row = asks.length > 1 &&
+      found.some((_, at) => asks.every((ask, i) => has(found[at + i], ask)));
+    return many + row * asks.length;
+  }
+
+  function find(query) {
+    const words = asked(query);
+    const asks = words.map(({ word }, i) => meant(word, i === words.length - 1));
+    const unknown = words.filter((_, i) => !asks[i].size);
+    const known = asks.filter(ask => ask.size);
+    const counted = known.map(ask => {
+      const counts = new Map();
+      for (const [word, weight] of ask) {
+        for (const [at, n] of where.get(word)) counts.set(at, (counts.get(at) ?? 0) + weight * n);
+      }
+      ask.rare = Math.log(1 + places.length / counts.size);
+      return counts;
+    });
+    const all = places.map((place, at) => ({ place, counts: counted.map(each => each.get(at) ?? 0) }));
+    const hits = each => each.counts.filter(Boolean).length;
+    const most = Math.max(0, ...all.map(hits));
+    const found = all.filter(each => most && hits(each) === most);
+    for (const each of found) each.score = score(each.place, each.counts, known);
+    found.sort((a, b) => b.score - a.score);
+    return { words, unknown, asks: known, most, found: found.map(each => each.place) };
+  }
+
+  /* How many letters differ, up to `limit`. */
+  function distance(a, b, limit) {
+    let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+    for (let i = 1; i <= a.length; i++) {
+      const next = [i];
+      for (let j = 1; j <= b.length; j++) {
+        const swap = a[i - 1] === b[j - 1] ? 0 : 1;
+        next.push(Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + swap));
+      }
+      row = next;
+      if (Math.min(...row) > limit) return limit + 1;
+    }
+    return row.at(-1);
+  }
+
+  /* The word of the book that is spelt most like this one, the frequent one first. */
+  function like(word) {
+    const limit = word.length > 5 ? 2 : 1;
+    const near = [...where].filter(([known]) => known.length > 3 && /^\p{L}+$/u.test(known) &&
+      Math.abs(known.length - word.length) <= limit);
+    return near
+      .map(([known, counts]) => ({ known, off: distance(word, known, limit), often: counts.size }))
+      .filter(each => each.off <= limit)
+      .sort((a, b) => a.off - b.off || b.often - a.often)[0]?.known;
+  }
+
+  // --- showing --------------------------------------------------------------------------------
+
+  function make(name, className, ...children) {
+    const element = document.createElement(name);
+    if (className) element.className = className;
+    element.append(...children);
+    return element;
+  }
+
+  /* The line that has most of the words, cut around the first of them. */
+  function shownLine(place, asks) {
+    const scores = place.lines.map(line => together(line, asks) - 0.5 * line.startsWith("\t"));
+    const best = Math.max(...scores);
+    const at = best > 0 ? scores.indexOf(best) : place.lines.findIndex(text => text.length > 40);
+    const line = place.lines[Math.max(0, at)] ?? "";
+    const isCode = line.startsWith("\t");
+    const element = make("span", isCode ? "line code" : "line");
+    const hits = [...line.matchAll(WORD)]
+      .filter(([token]) => wordsOf(token).some(word => asks.some(ask => ask.has(word))));
+    let from = line.length > LONG && hits.length ? Math.max(0, hits[0].index - LONG / 2) : 0;
+    from = from && line.indexOf(" ", from) + 1;
+    let to = from + LONG < line.length ? line.lastIndexOf(" ", from + LONG) : line.length;
+    if (to <= from) to = line.length;
+    let done = from;
+    if (from) element.append("… ");
+    for (const hit of hits) {
+      const end = hit.index + hit[0].length;
+      if (hit.index < done || end > to) continue;
+      element.append(line.slice(done, hit.index), make("mark", "", hit[0]));
+      done = end;
+    }
+    element.append(line.slice(done, to), to < line.length ? " …" : "");
+    return element;
+  }
+
+  function item(place, asks) {
+    const link = make("a", "", make("span", "heading", place.heading));
+    link.href = place.link;
+    if (place.kind !== "page") link.append(" ", make("span", "where", place.title));
+    link.append(" ", shownLine(place, asks));
+    return make("li", "", link);
+  }
+
+  function link(text, file) {
+    const element = make("a", "", text);
+    element.href = new URL(file, ROOT).href;
+    return element;
+  }
+
+  const quoted = words => words.map(({ token }) => `“${token}”`).join(" or ");
+  const EMPTY = "Type a word, a symbol such as d_k, or a name from the code.";
+
+  /* What to say above the list. */
+  function saying(input, { words, unknown, most, found }) {
+    if (!words.length) return [EMPTY];
+    const count = `${found.length} ${found.length === 1 ? "place" : "places"}`;
+    if (!unknown.length && most === words.length) return [`${count}.`];
+    if (!unknown.length) return [`No place has all of these words. ${count} with most of them:`];
+    const said = [`Nothing has ${quoted(unknown)}. `];
+    const other = like(unknown[0].word);
+    if (other) {
+      const button = make("button", "other", other);
+      button.type = "button";
+      button.addEventListener("click", () => {
+        input.value = input.value.replace(unknown[0].token, other);
+        input.focus();
+        input.dispatchEvent(new Event("input"));
+      });
+      said.push("Try ", button, ". ");
+    }
+    if (found.length) return [...said, `${count} with the rest:`];
+    return [...said, other ? "Or look" : "Try another word, or look", " in the ",
+      link("glossary", "glossary.html"), ", the ", link("notation", "notation.html"), " or the ",
+      link("reference", "reference.html"), "."];
+  }
+
+  /* Shows what is found as one types. Arrow keys go from the field into the list and back. */
+  function searchIn(form, limit) {
+    const input = form.querySelector("input");
+    const [said, list] = [form.nextElementSibling, form.nextElementSibling.nextElementSibling];
+
+    async function show() {
+      if (input.value.trim()) {
+        try {
+          await index();
+        } catch {
+          said.textContent = "The search could not be loaded: is there a connection?";
+          return;
+        }
+      }
+      const result = input.value.trim() ? find(input.value) : { words: [], found: [] };
+      said.replaceChildren(...saying(input, result));
+      const shown = result.found.slice(0, limit);
+      list.replaceChildren(...shown.map(place => item(place, result.asks)));
+      if (result.found.length > shown.length) {
+        const all = link(`All ${result.found.length} places`, "search.html");
+        all.search = new URLSearchParams({ q: input.value });
+        list.append(make("li", "all", all));
+      }
+    }
+
+    form.addEventListener("submit", async event => {
+      event.preventDefault();
+      await show();
+      const first = list.querySelector("a");
+      if (limit === FEW) first?.click();
+      else first?.focus();
+    });
+    form.parentElement.addEventListener("keydown", event => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      const stops = [input, ...list.querySelectorAll("a")];
+      const at = stops.indexOf(document.activeElement);
+      if (!step || at < 0 || (at === 0 && step < 0)) return;
+      event.preventDefault();
+      stops[Math.min(at + step, stops.length - 1)].focus();
+    });
+    input.addEventListener("input", show);
+    return { input, show };
+  }
+
+  function field() {
+    const input = make("input");
+    Object.assign(input, { type: "search", name: "q", autocomplete: "off", enterKeyHint: "go" });
+    input.setAttribute("aria-label", "Words to look for");
+    return input;
+  }
+
+  /* Drawn first without its style, the window would jump. */
+  function styled() {
+    return new Promise(done => {
+      const style = document.createElement("link");
+      Object.assign(style, { rel: "stylesheet", href: new URL("search.css", STATIC).href });
+      Object.assign(style, { onload: done, onerror: done });
+      document.head.append(style);
+    });
+  }
+
+  async function makeWindow() {
+    await styled();
+    const close = make("button", "close", "Close");
+    close.type = "button";
+    const form = make("form", "search-form", field(), close);
+    form.setAttribute("role", "search");
+    const said = make("p", "said", EMPTY);
+    said.setAttribute("role", "status");
+    const box = make("dialog", "search", make("div", "sheet", form, said, make("ol", "found")));
+    box.setAttribute("aria-label", "Search this book");
+    box.addEventListener("click", event => {
+      const leaves = event.target === box || event.target === close;
+      if (leaves || event.target.closest(".found a, .said a")) box.close();
+    });
+    document.body.append(box);
+    return { box, ...searchIn(form, FEW) };
+  }
+
+  /* The window over any page. */
+  let made = null;
+  async function openWindow() {
+    made ??= makeWindow();
+    const { box, input } = await made;
+    if (!box.open) box.showModal();
+    input.select();
+  }
+
+  /* The search page: as many as there are, and the words stay in its address. */
+  function onPage(form) {
+    const { input, show } = searchIn(form, Infinity);
+    input.value = new URLSearchParams(location.search).get("q") ?? "";
+    input.addEventListener("input", () => {
+      try {
+        history.replaceState(null, "", input.value ? `?${new URLSearchParams({ q: input.value })}` : "?");
+      } catch {} // from a disk
+    });
+    show();
+    input.focus();
+    return () => input.focus();
+  }
+
+  const form = document.querySelector("article .search-form");
+  self.openSearch = form ? onPage(form) : openWindow;
+})();

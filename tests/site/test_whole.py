@@ -1,0 +1,96 @@
+"""All chapters on one page: everything is there, leads to its place, and stands still."""
+
+import re
+from collections import Counter
+
+import course
+import pytest
+
+from tests.conftest import SITE
+from tests.site.pages import (
+    OPEN_ALL,
+    OVERHANG,
+    SCROLL,
+    WATCH,
+    WHOLE,
+    WIDTHS,
+    address,
+    both_schemes,
+    left,
+    soup,
+    target,
+)
+
+CHAPTERS = course.read()
+# It may weigh more than a page: a reader asks for all of it. Nothing else leads there or loads it.
+KIB = 750
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_all_chapters_stand_there_in_order():
+    parts = soup(WHOLE).select(".whole")
+    assert [part.h2.find(string=True).strip() for part in parts] == [
+        soup(f"{chapter.page}.html").h1.find(string=True).strip() for chapter in CHAPTERS
+    ]
+    for part, chapter in zip(parts, CHAPTERS, strict=True):
+        page = soup(f"{chapter.page}.html").article
+        found = [paragraph.get_text() for paragraph in page.select("p, li, pre, figcaption")]
+        assert len(found) > 50
+        said = words(part.get_text())
+        assert [text for text in found if words(text) not in said] == []
+
+
+def test_each_anchor_stands_once_and_each_link_leads_somewhere():
+    page = soup(WHOLE)
+    ids = Counter(element["id"] for element in page.select("[id]"))
+    assert [name for name, times in ids.items() if times > 1] == []
+    offences = []
+    for element in page.select("[href], [src]"):
+        link = element.get("href") or element.get("src")
+        if re.match(r"https://|mailto:|data:image/", link):
+            continue
+        path, anchor = target(WHOLE, link)
+        if path == WHOLE and anchor:
+            offences += [link] if anchor not in ids else []
+        elif not (SITE / path).is_file():
+            offences.append(link)
+        elif anchor and path.endswith(".html"):
+            offences += [] if soup(path).find(id=anchor) else [link]
+        if element.find_parent(class_="whole"):
+            assert "chapters/" not in path or "_" in path, link  # those are here
+    for name in re.findall(r"url\((?:&quot;)?#([^)&]+)", str(page)):
+        offences += [] if name in ids else [name]
+    assert offences == []
+
+
+def test_search_engines_leave_it_out_and_so_does_the_search():
+    assert soup(WHOLE).select_one("meta[name=robots]")["content"] == "noindex"
+    assert len(soup(WHOLE).select("meta[name=description]")) == len(soup(WHOLE).select("h1")) == 1
+    assert '["whole",' not in (SITE / "searchindex.js").read_text(encoding="utf-8")
+    assert len(soup("index.html").select(f"article a[href='{WHOLE}']")) == 1
+
+
+@both_schemes
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_is_read_to_its_end_at_rest(browser, site, scheme, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    noise, requests, weights = [], [], []
+    page.on("console", lambda message: noise.append(message.text))
+    page.on("pageerror", lambda error: noise.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    network = page.context.new_cdp_session(page)
+    network.on("Network.loadingFinished", lambda event: weights.append(event["encodedDataLength"]))
+    network.send("Network.enable")
+    page.add_init_script(WATCH)
+    page.goto(address(scheme, WHOLE, site))
+    page.evaluate(OPEN_ALL)
+    page.evaluate(SCROLL)
+    assert page.evaluate(OVERHANG) <= 0
+    assert page.locator(".widget-slot :is(input, button, select):enabled").count() == 0
+    assert page.evaluate("seen.violations") == noise == []
+    assert left(requests, f"{site}/", f"{SITE.as_uri()}/") == []
+    assert scheme == "file" or 0 < sum(weights) <= 1024 * KIB
+    page.close()
