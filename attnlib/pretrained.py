@@ -49,6 +49,7 @@ ADVICE = (
     "or load_minilm(download=True) where huggingface.co can be reached"
 )
 RECORDING = Path(__file__).parent / "data" / "minilm.npz"
+SENTENCES = Path(__file__).parent / "data" / "sentences.txt"
 STEPS = 65535  # a recorded weight is a whole number of these
 
 
@@ -108,13 +109,21 @@ def load_minilm(path=None, *, download=False):
             f"the package {error.name.partition('.')[0]} is missing: "
             "pip install safetensors tokenizers"
         ) from error
-    # What was checked is what gets parsed: the bytes, not the file, which might change meanwhile.
-    files = {name: _checked(_find(name, path, download), name) for name in SHA256}
+    files = read_files(path, download=download)
     tokenizer = Tokenizer.from_str(files["tokenizer.json"].decode("utf-8"))
     # The file asks for 128 tokens a sentence, cut or filled up; here each has its own length.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return MiniLM(load(files["model.safetensors"]), tokenizer)
+
+
+def read_files(path=None, *, download=False):
+    """Return the model's files as bytes, {name: content}, each with its published SHA-256.
+
+    Parameters and errors are those of `load_minilm`. What was checked is what gets parsed: the
+    bytes, not the file, which might change meanwhile.
+    """
+    return {name: _checked(_find(name, path, download), name) for name in SHA256}
 
 
 def is_here():
@@ -136,13 +145,18 @@ def load_recording():
     return Recording(RECORDING)
 
 
+def everyday_sentences():
+    """Return a hundred sentences of 5 to 21 tokens, written to try on a model what one shows."""
+    return SENTENCES.read_text(encoding="utf-8").splitlines()
+
+
 def mean_pool(states, mask):
     r"""Average the vectors of a sentence's own tokens and give the result length 1.
 
     .. math:: \bar x = \frac{\sum_i M_i x_i}{\sum_i M_i}, \qquad
               u = \frac{\bar x}{\lVert \bar x \rVert}
 
-    Eqs. (2) and (3) of chapter 16.
+    Eqs. (1) and (2) of chapter 16.
 
     Parameters
     ----------
@@ -271,14 +285,24 @@ class MiniLM:
         layers = (_layer(weights, f"encoder.layer.{i}") for i in range(n_layers))
         self.encoder = Encoder(list(layers))
 
-    def read(self, sentence):
-        """Return a `Reading` of one sentence: its tokens, all its vectors, all weights."""
+    def read(self, sentence, hidden=()):
+        """Return a `Reading` of one sentence: its tokens, all its vectors, all weights.
+
+        Nobody may attend to the tokens at the places `hidden`, counted from 0; each keeps its
+        place, and asks as before.
+        """
         if not isinstance(sentence, str):
             raise TypeError(f"sentence must be a str; got {type(sentence).__name__}")
-        tokens, x, _ = self._input([sentence])
+        tokens, x, mask = self._input([sentence])
+        n = mask.shape[-1]
+        if not set(hidden) < set(range(n)):
+            raise ValueError(
+                f"hidden must be some, not all, of the places 0 to {n - 1}; got {hidden}"
+            )
+        mask[:, list(hidden)] = False
         states, weights = [x], []
         for layer in self.encoder.layers:
-            x, attended = layer(x)
+            x, attended = layer(x, mask[:, None])
             states.append(x)
             weights.append(attended)
         return Reading(tokens[0], np.concatenate(states), np.concatenate(weights))
@@ -287,6 +311,18 @@ class MiniLM:
         """Return the tokens of one sentence and all weights, (n_layers, n_heads, n, n)."""
         reading = self.read(sentence)
         return reading.tokens, reading.weights
+
+    def measure(self, look, sentences):
+        """Return what a function finds in each sentence, (len(sentences), ...).
+
+        Parameters
+        ----------
+        look : callable
+            Called with the model and a sentence, it returns numbers, of one shape for all. A
+            recording knows its answers by its name, so another function needs another name.
+        sentences : list of str
+        """
+        return np.array([look(self, sentence) for sentence in _read_sentences(sentences)])
 
     def encode(self, sentences):
         """Return the vectors after the last layer, and which of them belong to a sentence.
@@ -316,7 +352,7 @@ class MiniLM:
         return mean_pool(*self.encode(sentences))
 
     def _input(self, sentences):
-        """Return tokens, their vectors (batch, n, d_model), and the mask (batch, n): Eq. (1)."""
+        """Return tokens, their vectors (batch, n, d_model), and the mask (batch, n): Eq. (4)."""
         encoded = self.tokenizer.encode_batch(sentences)
         lengths = [len(each) for each in encoded]
         if max(lengths) > len(self.positions):
@@ -364,6 +400,10 @@ class Recording:
         """Return what `MiniLM.embed` gave for sentences of a chapter."""
         return self._answer("embed", sentences, "embeddings")[0]
 
+    def measure(self, look, sentences):
+        """Return what `MiniLM.measure` gave for a function and sentences of a chapter."""
+        return self._answer("measure", measured_name(look, sentences), "found")[0]
+
     def _answer(self, method, question, *parts):
         try:
             arrays = [self._arrays[recorded_name(method, question, part)] for part in parts]
@@ -378,6 +418,12 @@ class Recording:
 def recorded_name(method, question, part):
     """Return the name under which a recording keeps a part of an answer."""
     return f"{method} {json.dumps(question)} {part}"
+
+
+def measured_name(look, sentences):
+    """Return the question of `measure` in a recording: a name, and a fingerprint of sentences."""
+    print_of_all = hashlib.sha256(json.dumps(list(sentences)).encode()).hexdigest()
+    return f"{look.__name__} of {len(sentences)} sentences, {print_of_all[:12]}"
 
 
 def _find(name, folder, download):

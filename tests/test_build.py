@@ -160,3 +160,10 @@ def test_what_stopped_jupyter_book_is_one_line(tmp_path):
         [sys.executable, "-c", build.JUPYTER_BOOK], cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (1, "Stopped: [Errno 28] No space left\n")
+
+
+@pytest.mark.parametrize(("option", "code"), [("--help", 0), ("--fast", 2)])
+def test_an_option_builds_nothing(option, code):
+    command = [sys.executable, "-m", "tools.build", option]
+    done = subprocess.run(command, cwd=build.ROOT, capture_output=True, text=True)
+    assert done.returncode == code and "usage: " in done.stdout + done.stderr

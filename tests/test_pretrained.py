@@ -190,6 +190,24 @@ def test_known_tokens(minilm):
     assert minilm.read("Chai piyo").tokens == ["[CLS]", "cha", "##i", "pi", "##yo", "[SEP]"]
 
 
+def test_nobody_looks_at_what_is_hidden(folder):
+    model, text = load_minilm(folder), SENTENCES[0]
+    ids = model.tokenizer.encode(text).ids
+    mask = torch.tensor([[1, 1, 0, 1, 0, 1]])
+    with torch.no_grad():
+        out = reference(small_weights())(
+            torch.tensor([ids]), mask, output_hidden_states=True, output_attentions=True
+        )
+    reading = model.read(text, hidden=[4, 2])
+    weights, states = torch.cat(out.attentions).numpy(), torch.cat(out.hidden_states).numpy()
+    np.testing.assert_allclose(reading.weights, weights, atol=1e-5)
+    np.testing.assert_allclose(reading.states, states, atol=1e-5)
+    for hidden in ([6], [-1], range(6)):
+        message = f"hidden must be some, not all, of the places 0 to 5; got {hidden}"
+        with raises(ValueError, message):
+            model.read(text, hidden)
+
+
 def test_it_is_an_encoder_of_this_library(folder):
     model = load_minilm(folder)
     assert isinstance(model.encoder, Encoder) and len(model.encoder.layers) == LAYERS
@@ -401,16 +419,24 @@ def test_the_module_loads_what_it_needs_only_when_it_is_used():
 # The recording
 
 
+def widths(model, sentence):
+    """How many tokens a sentence has, and how many numbers each has."""
+    return [*model.read(sentence).states.shape[1:]]
+
+
 def test_what_is_recorded_comes_back(folder, tmp_path):
     recorder = record_minilm.Recorder(load_minilm(folder))
     reading = recorder.read(SENTENCES[0])
     states, mask = recorder.encode(SENTENCES[:3])
     embeddings = recorder.embed(SENTENCES[2:])
+    measured = recorder.measure(widths, SENTENCES[:2])
+    assert measured.tolist() == [widths(recorder, text) for text in SENTENCES[:2]]
     np.savez_compressed(tmp_path / "some.npz", **recorder.arrays)
     recording = Recording(tmp_path / "some.npz")
     tokens, weights = recorder.attention(SENTENCES[2])
     np.savez_compressed(tmp_path / "some.npz", **recorder.arrays)
     looked = Recording(tmp_path / "some.npz").attention(SENTENCES[2])
+    assert np.array_equal(recording.measure(widths, SENTENCES[:2]), measured)
     assert looked[0] == tokens and looked[1].dtype == np.float32
     assert np.allclose(looked[1], weights, atol=1 / 2**17)
     again = recording.read(SENTENCES[0])

@@ -6,12 +6,14 @@ may keep: all, when nothing has changed; the other pages, when only pages have; 
 builds at once take turns.
 """
 
+import argparse
 import hashlib
 import json
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import metadata
 
 from tools import pyodide
@@ -25,7 +27,7 @@ MARK = BUILD / "built"
 # page: after a change of the contents a page has new neighbours.
 PAGES = ["*.md", "*.ipynb", "*.bib", "chapters", "benchmarks", "LICENSE", "THIRD-PARTY.txt"]
 MAKERS = ["_ext", "attnlib", "*.yml", "pyproject.toml", "requirements-book.lock"]
-MAKERS += ["_build/pyodide/manifest.json"]
+MAKERS += ["_build/pyodide/manifest.json", "_build/encoder/plan.json", "benchmarks/encoder.json"]
 # What Sphinx reads again the next time.
 MADE = ["html", ".doctrees", "jupyter_execute"]
 # They come and go as the notebooks and the tests are used.
@@ -105,9 +107,18 @@ def left():
     return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()
 
 
+def supply():
+    """Make ready what the pages load on a click."""
+    pyodide.supply()
+    with suppress(ImportError):  # of a package that `missing` is about to name
+        from tools import encoder
+
+        encoder.supply()
+
+
 def build():
     """Build what has changed; return what stopped it, in a line, or nothing."""
-    pyodide.supply()
+    supply()
     before = MARK.read_text(encoding="utf-8", errors="replace").split() if MARK.exists() else []
     now = [contents(PAGES), contents(MAKERS), left()]
     if before == now:
@@ -147,4 +158,5 @@ def main():
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     sys.exit(main())

@@ -1,11 +1,13 @@
 """Store what the model answers in the chapters: `python -m tools.record_minilm`.
 
 Runs the cells of the chapters that ask it and writes down each answer, so that they can be run
-where the model is not. To be repeated when one of them asks something else.
+where the model is not; and what the views of `Encoder` begin with. To be repeated when one of them
+asks something else.
 """
 
 import contextlib
 import io
+import json
 import sys
 
 import matplotlib
@@ -13,10 +15,12 @@ import nbformat
 import numpy as np
 
 from attnlib import pretrained
+from attnlib.widgets import encoder_views
 from tools.install import ROOT, say
 
 HEADS = ROOT / "chapters" / "06-many-heads.ipynb"  # looks at recorded weights only
 CHAPTER = ROOT / "chapters" / "16-a-real-encoder.ipynb"
+FEW = 1000  # numbers that are kept as they are: of those, the digits are printed
 
 
 class Recorder:
@@ -52,9 +56,16 @@ class Recorder:
         self._keep("embed", sentences, embeddings=embeddings)
         return embeddings
 
+    def measure(self, look, sentences):
+        """Answer, and keep what the function found."""
+        found = self.model.measure(look, sentences)
+        self._keep("measure", pretrained.measured_name(look, sentences), found=found)
+        return found
+
     def _keep(self, method, question, **parts):
         for part, array in parts.items():
-            half = array.astype(np.float16) if array.dtype == np.float32 else array
+            large = array.dtype == np.float32 and array.size > FEW
+            half = array.astype(np.float16) if large else array
             self.arrays[pretrained.recorded_name(method, question, part)] = half
 
 
@@ -76,7 +87,7 @@ def run(path, **names):
 
 
 def main():
-    """Record the chapters and say how large the recording is."""
+    """Record the chapters and the views, and say how large the recordings are."""
     try:
         recorder = Recorder(pretrained.load_minilm())
     except pretrained.MissingModelError as error:
@@ -88,6 +99,9 @@ def main():
     np.savez_compressed(pretrained.RECORDING, **recorder.arrays)
     size = pretrained.RECORDING.stat().st_size
     say(f"{len(recorder.arrays)} arrays, {size / 1e3:.0f} kB, in {pretrained.RECORDING.name}")
+    views = json.dumps(encoder_views.record(recorder.model), ensure_ascii=False) + "\n"
+    encoder_views.RECORDED.write_text(views, encoding="utf-8")
+    say(f"{len(views) / 1e3:.0f} kB in {encoder_views.RECORDED.name}")
     return 0
 
 

@@ -2,9 +2,9 @@
  * HeadsViewer: all heads small, the picked one large, and its weights as lines between tokens.
  */
 import {
-  buttons, called, cellAt, cut, element, entropy, heatmap, html, numpyArray, runs, select, shades, sheet, text, two,
-  weightTable,
+  buttons, called, cellAt, cut, element, entropy, heatmap, html, numpyArray, select, sheet, text, two, weightTable,
 } from "./core.js";
+import { grid, small } from "./heads_grid.js";
 import { liveMicroscope, look, sharePanel } from "./microscope.js";
 
 export const defaults = { texts: [], title: "", text: 0, layer: 0, head: 0, row: 0, lines: "row" };
@@ -18,7 +18,7 @@ export const label = ({ title }) => (title ? `Heads viewer: ${title}` : "Heads v
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const SHORT = 40; // a step of a weight is a single digit if it is below this, else two
-const SHADES = { small: 8, lines: 20 }; // how many steps of opacity a drawing has
+const SHADES = 20; // steps of opacity of a line
 const LINES = { row: "of this token", all: "of all tokens" };
 const MEANS = {
   previous: "weight on the token before",
@@ -43,13 +43,6 @@ function unpack({ tokens, n_layers, n_heads, weights }) {
   };
   const { length: n } = tokens;
   return [n_layers, n_heads, n, n].reduceRight((make, many) => () => Array.from({ length: many }, make), next)();
-}
-
-/** A head in the grid: its heatmap, and stripes on the cells that are blocked. */
-function small(weights, allowed) {
-  const stripes = runs(allowed).filter(([may]) => !may).map(([, d]) => element("path", { d, class: "blocked" }));
-  const all = { viewBox: `-.5 0 ${weights.length} ${weights.length}`, "aria-hidden": "true" };
-  return element("svg", all, shades(weights, SHADES.small), stripes);
 }
 
 const known = new WeakMap();
@@ -124,23 +117,6 @@ export function code(state) {
   ];
 }
 
-/** All heads as a grid of buttons, one of them in the order of Tab. */
-function grid(s) {
-  const { heads } = arraysOf(s.texts[s.text]);
-  const several = heads.length > 1;
-  const button = (drawing, i, j) => {
-    const picked = i === s.layer && j === s.head;
-    const name = `${several ? `layer ${i + 1}, ` : ""}head ${j + 1}`;
-    const all = { tabindex: picked ? 0 : -1, "aria-pressed": String(picked), "aria-label": name };
-    return html`<td>${element("button", { type: "button", ...all }, drawing)}</td>`;
-  };
-  return html`<table class="grid" role="grid" aria-label="All heads" data-part="grid">
-<tr><td></td>${heads[0].map((_, j) => html`<th scope="col">${j + 1}</th>`)}</tr>${heads.map(
-    (layer, i) => html`
-<tr>${several ? html`<th scope="row">${i + 1}</th>` : html`<td></td>`}${layer.map((one, j) => button(one, i, j))}</tr>`,
-  )}</table>`;
-}
-
 /** Queries on the left, keys on the right, a line as strong as the weight between them. */
 function links({ tokens, weights, allowed, row, top }, lines) {
   const { width, height, size, queries, from, to, keys, numbers } = LINKS;
@@ -171,14 +147,14 @@ function links({ tokens, weights, allowed, row, top }, lines) {
     const paths = new Map();
     for (const i of rows) {
       weights[i].forEach((weight, j) => {
-        const step = Math.floor(weight * SHADES.lines + 0.5);
+        const step = Math.floor(weight * SHADES + 0.5);
         const line = `M${from} ${middles[i].toFixed(2)}L${to} ${middles[j].toFixed(2)}`;
         if (step) paths.set(step, (paths.get(step) ?? "") + line);
       });
     }
     const strength = (weight) => ({ opacity: weight, "stroke-width": 0.5 + 4.5 * weight });
     const drawn = Array.from(paths).sort(([a], [b]) => a - b);
-    return drawn.map(([step, d]) => element("path", { d, ...strength(step / SHADES.lines) }));
+    return drawn.map(([step, d]) => element("path", { d, ...strength(step / SHADES) }));
   }
 }
 
@@ -199,7 +175,7 @@ export function picture(s) {
     ...(s.title ? [html`<p class="title">${s.title}</p>`] : []),
     html`<div class="all" style="--heads: ${n_heads}">
 <p class="note">All heads${several && ": layers in rows, heads in columns"}</p>
-<div class="scroll">${grid(s)}</div></div>`,
+<div class="scroll">${grid(arraysOf(s.texts[s.text]).heads, s.layer, s.head)}</div></div>`,
     html`<div class="controls">
 ${s.texts.length > 1 && choice("text", "Text", s.texts.map(({ name }, i) => [i, name]))}
 ${several && choice("layer", "Layer", counted(n_layers))}

@@ -1,0 +1,108 @@
+;; The product of a layer: out[t, o] = bias[o] + sum over i of x[t, i] * number[o, i], where a
+;; number is a whole one of 16 bits times the scale of its group. Two rows of numbers become
+;; floats; then each meets four tokens at a time, four entries in one instruction.
+;;
+;; All places are in bytes, all widths in entries: `in` a multiple of `group`, `group` of 8,
+;; `out` of 2. Tokens are read and written in fours.
+(module
+  (import "page" "memory" (memory 1))
+
+  ;; A row of floats at $to from $count whole numbers.
+  (func $floats (param $whole i32) (param $scale i32) (param $to i32) (param $count i32)
+                (param $group i32)
+    (local $end i32) (local $next i32) (local $s v128)
+    (local.set $end (i32.add (local.get $whole) (i32.shl (local.get $count) (i32.const 1))))
+    (local.set $group (i32.shl (local.get $group) (i32.const 1)))
+    (loop $groups
+      (local.set $s (v128.load32_splat (local.get $scale)))
+      (local.set $scale (i32.add (local.get $scale) (i32.const 4)))
+      (local.set $next (i32.add (local.get $whole) (local.get $group)))
+      (loop $eights
+        (v128.store (local.get $to)
+          (f32x4.mul (local.get $s)
+            (f32x4.convert_i32x4_s (v128.load16x4_s (local.get $whole)))))
+        (v128.store offset=16 (local.get $to)
+          (f32x4.mul (local.get $s)
+            (f32x4.convert_i32x4_s (v128.load16x4_s offset=8 (local.get $whole)))))
+        (local.set $to (i32.add (local.get $to) (i32.const 32)))
+        (local.set $whole (i32.add (local.get $whole) (i32.const 16)))
+        (br_if $eights (i32.lt_u (local.get $whole) (local.get $next))))
+      (br_if $groups (i32.lt_u (local.get $whole) (local.get $end)))))
+
+  (func $sum (param $v v128) (result f32)
+    ;; the upper half onto the lower, then the second entry onto the first
+    (local.set $v (f32x4.add (local.get $v)
+      (i8x16.shuffle 8 9 10 11 12 13 14 15 0 1 2 3 4 5 6 7 (local.get $v) (local.get $v))))
+    (f32.add (f32x4.extract_lane 0 (local.get $v)) (f32x4.extract_lane 1 (local.get $v))))
+
+  (func (export "product") (param $x i32) (param $tokens i32) (param $whole i32)
+      (param $scale i32) (param $bias i32) (param $out i32) (param $rows i32) (param $width i32)
+      (param $height i32) (param $group i32)
+    (local $o i32) (local $t i32) (local $end i32) (local $to i32) (local $bytes i32)
+    (local $step i32) (local $x0 i32) (local $x1 i32) (local $x2 i32) (local $x3 i32)
+    (local $row i32) (local $u v128) (local $w v128) (local $v v128)
+    (local $a0 v128) (local $a1 v128) (local $a2 v128) (local $a3 v128)
+    (local $b0 v128) (local $b1 v128) (local $b2 v128) (local $b3 v128)
+    (local $p f32) (local $q f32)
+    (local.set $bytes (i32.shl (local.get $width) (i32.const 2)))
+    (local.set $step (i32.shl (local.get $height) (i32.const 2)))
+    (local.set $end (i32.add (local.get $rows) (local.get $bytes)))
+    (loop $outputs
+      (call $floats (local.get $whole) (local.get $scale) (local.get $rows)
+        (i32.shl (local.get $width) (i32.const 1)) (local.get $group))
+      (local.set $p (f32.load (local.get $bias)))
+      (local.set $q (f32.load offset=4 (local.get $bias)))
+      (local.set $x3 (local.get $x))
+      (local.set $to (i32.add (local.get $out) (i32.shl (local.get $o) (i32.const 2))))
+      (local.set $t (i32.const 0))
+      (loop $fours
+        (local.set $x0 (local.get $x3))
+        (local.set $x1 (i32.add (local.get $x0) (local.get $bytes)))
+        (local.set $x2 (i32.add (local.get $x1) (local.get $bytes)))
+        (local.set $x3 (i32.add (local.get $x2) (local.get $bytes)))
+        (local.set $a0 (v128.const f32x4 0 0 0 0)) (local.set $b0 (local.get $a0))
+        (local.set $a1 (local.get $a0)) (local.set $b1 (local.get $a0))
+        (local.set $a2 (local.get $a0)) (local.set $b2 (local.get $a0))
+        (local.set $a3 (local.get $a0)) (local.set $b3 (local.get $a0))
+        (local.set $row (local.get $rows))
+        (loop $entries
+          (local.set $u (v128.load (local.get $row)))
+          (local.set $w (v128.load (i32.add (local.get $row) (local.get $bytes))))
+          (local.set $v (v128.load (local.get $x0)))
+          (local.set $a0 (f32x4.add (local.get $a0) (f32x4.mul (local.get $u) (local.get $v))))
+          (local.set $b0 (f32x4.add (local.get $b0) (f32x4.mul (local.get $w) (local.get $v))))
+          (local.set $v (v128.load (local.get $x1)))
+          (local.set $a1 (f32x4.add (local.get $a1) (f32x4.mul (local.get $u) (local.get $v))))
+          (local.set $b1 (f32x4.add (local.get $b1) (f32x4.mul (local.get $w) (local.get $v))))
+          (local.set $v (v128.load (local.get $x2)))
+          (local.set $a2 (f32x4.add (local.get $a2) (f32x4.mul (local.get $u) (local.get $v))))
+          (local.set $b2 (f32x4.add (local.get $b2) (f32x4.mul (local.get $w) (local.get $v))))
+          (local.set $v (v128.load (local.get $x3)))
+          (local.set $a3 (f32x4.add (local.get $a3) (f32x4.mul (local.get $u) (local.get $v))))
+          (local.set $b3 (f32x4.add (local.get $b3) (f32x4.mul (local.get $w) (local.get $v))))
+          (local.set $x0 (i32.add (local.get $x0) (i32.const 16)))
+          (local.set $x1 (i32.add (local.get $x1) (i32.const 16)))
+          (local.set $x2 (i32.add (local.get $x2) (i32.const 16)))
+          (local.set $x3 (i32.add (local.get $x3) (i32.const 16)))
+          (br_if $entries (i32.lt_u
+            (local.tee $row (i32.add (local.get $row) (i32.const 16))) (local.get $end))))
+        (f32.store (local.get $to) (f32.add (local.get $p) (call $sum (local.get $a0))))
+        (f32.store offset=4 (local.get $to) (f32.add (local.get $q) (call $sum (local.get $b0))))
+        (local.set $to (i32.add (local.get $to) (local.get $step)))
+        (f32.store (local.get $to) (f32.add (local.get $p) (call $sum (local.get $a1))))
+        (f32.store offset=4 (local.get $to) (f32.add (local.get $q) (call $sum (local.get $b1))))
+        (local.set $to (i32.add (local.get $to) (local.get $step)))
+        (f32.store (local.get $to) (f32.add (local.get $p) (call $sum (local.get $a2))))
+        (f32.store offset=4 (local.get $to) (f32.add (local.get $q) (call $sum (local.get $b2))))
+        (local.set $to (i32.add (local.get $to) (local.get $step)))
+        (f32.store (local.get $to) (f32.add (local.get $p) (call $sum (local.get $a3))))
+        (f32.store offset=4 (local.get $to) (f32.add (local.get $q) (call $sum (local.get $b3))))
+        (local.set $to (i32.add (local.get $to) (local.get $step)))
+        (br_if $fours (i32.lt_u
+          (local.tee $t (i32.add (local.get $t) (i32.const 4))) (local.get $tokens))))
+      (local.set $o (i32.add (local.get $o) (i32.const 2)))
+      (local.set $whole (i32.add (local.get $whole) (i32.shl (local.get $width) (i32.const 2))))
+      (local.set $scale (i32.add (local.get $scale) (i32.shl
+        (i32.div_u (i32.shl (local.get $width) (i32.const 1)) (local.get $group)) (i32.const 2))))
+      (local.set $bias (i32.add (local.get $bias) (i32.const 8)))
+      (br_if $outputs (i32.lt_u (local.get $o) (local.get $height))))))

@@ -1,0 +1,279 @@
+"""`self.encoder` in a real browser: what it reads, what it fetches, and how it fails.
+
+On a page of its own, with the published model: CONTRIBUTING says where that comes from.
+"""
+
+import base64
+import html
+import json
+import shutil
+from types import SimpleNamespace
+
+import encoder as pages  # _ext
+import head
+import numpy as np
+import pytest
+
+from attnlib import pretrained
+from attnlib.pretrained import mean_pool
+from tests.conftest import ROOT, serve
+from tests.site.harness import BLOCKED
+from tools import encoder
+
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>
+<link rel="icon" href="data:,"><script defer data-encoder="{facts}" src="_static/encoder.js">
+</script></head><body><p>A page.</p></body></html>"""
+SENTENCES = [
+    "The cat sat on the mat because it was tired.",
+    "I went to the bank to deposit money",
+    "Crème brûlée, 北京 and 🙂: [MASK]!",
+    "",
+]
+COARSE = {"weights": 0.06, "states": 0.1, "embedding": 0.01}
+FINE = {"weights": 0.003, "states": 0.006, "embedding": 0.0006}
+LISTEN = "() => { self.heard = []; encoder.listen((news) => heard.push(news)); }"
+READ = """async ([text, options]) => {
+  const told = [];
+  const tell = (news) => told.push(news.tokens ? "tokens" : news.layer);
+  const coded = ({buffer, byteOffset, byteLength}) =>
+    new Uint8Array(buffer, byteOffset, byteLength).toBase64();
+  try {
+    const {tokens, exact, embedding, ...parts} = await encoder.read(text, {tell, ...options});
+    const found = {tokens, exact, told, embedding: [coded(embedding)]};
+    for (const [name, arrays] of Object.entries(parts)) found[name] = arrays.map(coded);
+    return found;
+  } catch (error) {
+    return {name: error.name, error: error.message};
+  }
+}"""
+EXACT = """() => new Promise((done) => {
+  if (self.heard.at(-1)?.exact) done();
+  encoder.listen(({exact}) => { if (exact) done(); });
+})"""
+
+
+def page_text(wasm=True):
+    """The page, as the site would make it; a policy may forbid WebAssembly."""
+    text = head.with_policy(PAGE.format(facts=html.escape(json.dumps(pages.facts()))))
+    return text if wasm else text.replace(" 'wasm-unsafe-eval'", "")
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    try:
+        return pretrained.load_minilm()
+    except pretrained.MissingModelError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module")
+def folder(minilm, tmp_path_factory):
+    """The page with all that it may load."""
+    encoder.supply()
+    pages.plan_script.cache_clear()
+    folder = tmp_path_factory.mktemp("encoder")
+    app = SimpleNamespace(outdir=folder)
+    pages.write_files(app, SimpleNamespace(format="html"))
+    for name in ("encoder.js", "encoder_loader.js"):
+        shutil.copy(ROOT / "_ext" / "static" / name, folder / "_static")
+    (folder / "page.html").write_text(page_text(), encoding="utf-8")
+    (folder / "slow.html").write_text(page_text(wasm=False), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def host(folder):
+    with serve(folder) as address:
+        yield address
+
+
+def opened(page, address):
+    """Open the page, and note what it asks for and what it says."""
+    page.asked = []
+    page.on("request", lambda request: page.asked.append(request.url.rpartition("/")[2]))
+    page.goto(address)
+    page.evaluate(LISTEN)
+    return page
+
+
+def read(page, text, **options):
+    """Read a text in the page; arrays come as they are there."""
+    found = page.evaluate(READ, [text, options])
+    for name in {"weights", "states", "queries", "keys", "values", "embedding"} & found.keys():
+        arrays = [np.frombuffer(base64.b64decode(part), np.float32) for part in found[name]]
+        found[name] = np.stack(arrays)
+    return found
+
+
+def heard(page):
+    """What listeners were told last."""
+    return page.evaluate("heard.at(-1)")
+
+
+def fetched(page, kind):
+    """How often the page has asked for pieces of a kind."""
+    return sum(name.startswith(kind) for name in page.asked)
+
+
+def assert_equal(found, sentence, minilm, errors):
+    """Hold a reading against attnlib's."""
+    expected = minilm.read(sentence)
+    n = len(expected.tokens)
+    assert found["tokens"] == expected.tokens and found["told"] == ["tokens", *range(6)]
+    shapes = {"weights": (6, 12, n, n), "states": (7, n, 384), "queries": (6, n, 384)}
+    for name, shape in shapes.items():
+        assert found[name].size == np.prod(shape)
+    weights = found["weights"].reshape(shapes["weights"])
+    assert np.abs(weights - expected.weights).max() <= errors["weights"]
+    states = found["states"].reshape(shapes["states"])
+    assert np.abs(states - expected.states).max() <= errors["states"]
+    embedding = minilm.embed([sentence])
+    assert np.abs(found["embedding"] - embedding).max() <= errors["embedding"]
+    # Queries and keys make the weights: of layer 4, head 7.
+    q, k = (found[name][4].reshape(n, 12, 32)[:, 7] for name in ("queries", "keys"))
+    powers = np.exp(q @ k.T / np.sqrt(32))
+    np.testing.assert_allclose(weights[4, 7], powers / powers.sum(axis=1)[:, None], atol=1e-5)
+
+
+# ------------------------------------------------------------------------------------ it reads
+
+
+def test_it_reads_as_attnlib_does_and_settles(page, host, minilm):
+    opened(page, f"{host}/page.html")
+    assert page.asked == ["page.html", "encoder.js"]
+    facts = page.evaluate("({...encoder, listeners: 0, listen: 0, read: 0, stop: 0})")
+    assert facts["missing"] == "" and facts["state"] == "idle"
+    assert facts["megabytes"] < 13 and facts["megabytesMore"] < 6
+    assert all(0 < facts["errors"][name] <= most for name, most in FINE.items())
+    first = read(page, SENTENCES[0])
+    assert_equal(first, SENTENCES[0], minilm, COARSE)
+    page.evaluate(EXACT)
+    last = heard(page)
+    assert last["state"] == "ready" and last["got"] == last["asked"] and not last["slow"]
+    assert last["got"] / 1e6 == pytest.approx(facts["megabytes"] + facts["megabytesMore"], abs=0.5)
+    for sentence in SENTENCES:
+        found = read(page, sentence)
+        assert found["exact"] and not first["exact"]
+        assert_equal(found, sentence, minilm, FINE)
+    assert fetched(page, "layer") == fetched(page, "fine") == 6
+    assert len(set(page.asked)) == len(page.asked)
+
+
+def test_a_hidden_word_is_attended_to_by_nobody(page, host, minilm):
+    opened(page, f"{host}/page.html")
+    read(page, SENTENCES[0])
+    page.evaluate(EXACT)
+    found = read(page, SENTENCES[0], hidden=[2, 5])
+    _, x, _ = minilm._input(SENTENCES[:1])
+    n = x.shape[1]
+    kept = np.isin(np.arange(n), [2, 5], invert=True)
+    states, weights = minilm.encoder(x, np.tile(kept, (n, 1)))
+    weights = np.concatenate(weights)
+    assert np.abs(found["weights"].reshape(weights.shape) - weights).max() < 0.003
+    assert np.abs(found["embedding"] - mean_pool(states[0], kept)).max() < 0.001
+    alone = read(page, "river", hidden=[0, 1, 2])
+    assert (alone["weights"].reshape(6, 12, 3, 3) == np.eye(3)).all()
+    said = "hidden must hold positions of tokens, 0 to 2; got 3"
+    assert read(page, "river", hidden=[3])["error"] == said
+
+
+def test_a_newer_sentence_of_an_owner_ends_its_older_one_and_no_other(page, host):
+    opened(page, f"{host}/page.html")
+    begun = page.evaluate("""async () => {
+      const first = encoder.read("first", {owner: 1}).catch(({name}) => name);
+      while (!heard.at(-1)?.asked) await new Promise((go) => setTimeout(go, 1));
+      await encoder.read("second", {owner: 1});
+      const {asked} = heard.filter(({state}) => state === "loading").at(-1);
+      return [await first, asked / 1e6 < 14];
+    }""")
+    assert begun == ["AbortError", True]  # what makes the numbers settle waits for a whole reading
+    script = """async (long) => {
+      const said = (promise) => promise.then(({tokens}) => tokens.length, ({name}) => name);
+      const first = said(encoder.read(long, {owner: 1}));
+      const other = said(encoder.read("the other one", {owner: 2}));
+      const nobody = said(encoder.read("nobody's", {}));
+      const second = said(encoder.read("short", {owner: 1}));
+      const ended = said(encoder.read("ended", {owner: 3}));
+      encoder.stop(3);
+      return Promise.all([first, other, nobody, second, ended]);
+    }"""
+    found = page.evaluate(script, "river " * 400)
+    assert found == ["AbortError", 5, 5, 3, "AbortError"]
+    stopped = page.evaluate("""async () => {
+      const slow = encoder.read("river ".repeat(500), {owner: 4}).catch(({name}) => name);
+      setTimeout(() => encoder.stop(4), 100);
+      const {tokens} = await encoder.read("after it", {owner: 5});
+      return [await slow, tokens.length];
+    }""")
+    assert stopped == ["AbortError", 4]
+
+
+# ------------------------------------------------------------------------------------ it fails well
+
+
+def test_too_long_a_text_gets_one_line_and_the_next_is_read(page, host):
+    opened(page, f"{host}/page.html")
+    found = read(page, "river " * 511)
+    assert found == {
+        "name": "RangeError",
+        "error": "A sentence may have at most 512 tokens, [CLS] and [SEP] among them; "
+        "this one has 513.",
+    }
+    assert read(page, "river")["tokens"] == ["[CLS]", "river", "[SEP]"]
+    assert heard(page)["state"] == "ready" and heard(page)["error"] == ""
+    longest = """new Promise((done) => {
+      const tell = ({tokens}) => { if (tokens) done(tokens.length); };
+      encoder.read("river ".repeat(510), {tell, owner: 1}).catch(() => {});
+    })"""
+    assert page.evaluate(longest) == 512
+
+
+def test_from_disk_and_without_storage_it_reads_the_same(browser, folder, minilm):
+    page = browser.new_page()
+    page.add_init_script(BLOCKED)
+    opened(page, (folder / "page.html").as_uri())
+    found = read(page, SENTENCES[1])
+    assert_equal(found, SENTENCES[1], minilm, COARSE)
+    page.close()
+
+
+def test_without_webassembly_it_reads_the_same_more_slowly(browser, host, minilm):
+    page = browser.new_page()
+    opened(page, f"{host}/slow.html")
+    found = read(page, SENTENCES[1])
+    assert_equal(found, SENTENCES[1], minilm, COARSE)
+    assert heard(page)["slow"]
+    page.close()
+
+
+def test_a_piece_that_is_lost_or_spoilt_is_said_and_asked_for_again(browser, host, minilm):
+    """One way after the other; what has come is kept, and the last reading is right."""
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    faults = ["missing", "cut off", "changed", "offline"]
+
+    def answer(route):
+        fault = faults[0] if faults else ""
+        body = route.fetch().text() if fault in ("cut off", "changed") else ""
+        changed = {"cut off": body[:5000], "changed": body[:5000] + "A" + body[5001:]}
+        if fault == "offline":
+            route.abort("internetdisconnected")
+        elif fault:
+            route.fulfill(status=404 if fault == "missing" else 200, body=changed.get(fault, ""))
+        else:
+            route.continue_()
+
+    page.route("**/layer-3.*", answer)
+    opened(page, f"{host}/page.html")
+    while faults:
+        said = read(page, SENTENCES[1])["error"]
+        how = "arrived damaged" if faults[0] in ("cut off", "changed") else "did not arrive"
+        assert said.startswith(f"A part of the model (layer-3) {how}") and "\n" not in said
+        assert heard(page)["state"] == "failed" and heard(page)["error"] == said
+        faults.pop(0)
+    assert_equal(read(page, SENTENCES[1]), SENTENCES[1], minilm, COARSE)
+    last = heard(page)
+    assert last["state"] == "ready" and last["error"] == ""
+    assert fetched(page, "layer-3") == 5 and fetched(page, "layer-2") == 1 and errors == []
+    page.close()

@@ -1,0 +1,310 @@
+"""Encoder's views of a path, a search and lengths: JavaScript beside Python, and both by hand."""
+
+import json
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from widget_slot import engine
+
+from attnlib import pretrained
+from attnlib.pretrained import Reading
+from attnlib.widgets import Encoder, encoder_views
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+
+SEEDS = st.integers(0, 2**32 - 1)
+WORDS = ["the", "bank", "to", "tea", "[CLS]", "##s"]
+sentences = st.lists(st.text("abÄßİσ'é _-4²,.", max_size=12), min_size=1, max_size=5)
+
+
+def view(name, call, **values):
+    """What a function of a view's file gives."""
+    return engine(f"Encoder{name}")(f"widget.{call}", **values)
+
+
+def reading(seed, n, n_layers=5, n_heads=2, d=7):
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.ones(n), (n_layers, n_heads, n))
+    tokens = ["[CLS]", *rng.choice(["a", "b", "c"], n - 2), "[SEP]"]
+    return Reading(tokens, rng.normal(size=(n_layers + 1, n, d)), weights)
+
+
+def as_read(made):
+    """A reading as the page has it."""
+    return {
+        "tokens": list(made.tokens),
+        "states": made.states.reshape(len(made.states), -1).tolist(),
+        "weights": made.weights.reshape(len(made.weights), -1).tolist(),
+    }
+
+
+TYPED = "r => ({ ...r, states: r.states.map(x => Float64Array.from(x)) })"
+
+
+@cache
+def minilm():
+    try:
+        return pretrained.load_minilm()
+    except pretrained.MissingModelError as missing:
+        pytest.skip(str(missing))
+
+
+# ------------------------------------------------------------------------------------- the path
+
+
+def flat(states):
+    """A reading of one token, from its vectors by layer, all moved away from 0."""
+    return Reading(["x"], np.array(states, dtype=float)[:, None] + [0, 0, 5], None)
+
+
+def test_a_path_by_hand():
+    """Both start at the origin. They end at (4, 3, 0) and (4, -3, 0); one strays 2 aside."""
+    a = flat([(0, 0, 0), (2, 0, 2), (4, 3, 0)])
+    b = flat([(0, 0, 0), (2, 0, 0), (4, -3, 0)])
+    found = encoder_views.path(b, a, [0, 0])  # the second way ends up, where y grows
+    along, across = (np.array([points[:, 0, k] for points in found["points"]]) for k in (0, 1))
+    assert across == pytest.approx(np.array([[0, 0, -3], [0, 0, 3]]))
+    # The rest is (2, 0), (4, 0), (2, 2), (4, 0) in x and z: its main direction leans to z a bit.
+    main = np.linalg.eigh(np.array([[40, 4], [4, 4]]))[1][:, 1]
+    main *= np.sign(main[0])
+    assert along == pytest.approx(
+        np.array([[0, 2, 4], [0, 2, 4]]) * main[0] + [[0, 0, 0], [0, 2 * main[1], 0]]
+    )
+    shown = 18 + np.linalg.eigvalsh(np.array([[40, 4], [4, 4]]))[1]
+    assert found["share"] == pytest.approx(shown / 62)
+
+
+@steady
+@given(SEEDS, st.integers(3, 6), st.integers(3, 6))
+def test_javascript_finds_the_path_that_numpy_finds(seed, n, m):
+    pair = reading(seed, n), reading(seed + 1, m)
+    at = [seed % n, seed % m]
+    found = view(
+        "Path", f"pathOf(dukpy.pair.map({TYPED}), dukpy.at)", pair=[*map(as_read, pair)], at=at
+    )
+    expected = encoder_views.path(*pair, at)
+    assert found["share"] == pytest.approx(expected["share"], abs=1e-9)
+    assert found["cosines"] == pytest.approx(expected["cosines"], abs=1e-12)
+    for points, others in zip(found["points"], expected["points"], strict=True):
+        np.testing.assert_allclose(points, others, rtol=0, atol=1e-5)
+
+
+def test_two_equal_sentences_do_not_part():
+    made = reading(3, 5)
+    found = view("Path", f"pathOf([dukpy.r, dukpy.r].map({TYPED}), [2, 2])", r=as_read(made))
+    expected = encoder_views.path(made, made, [2, 2])
+    for points in (*found["points"], *expected["points"]):
+        assert (np.array(points)[..., 1] == 0).all()
+    assert found["share"] == pytest.approx(expected["share"])
+    assert found["cosines"] == pytest.approx(np.ones(6))
+
+
+@steady
+@given(*[st.lists(st.sampled_from(WORDS), max_size=7).map(lambda t: ["[CLS]", *t])] * 2)
+def test_the_word_is_found_in_both(first, second):
+    assert view("Path", "namesOf(dukpy.t)", t=first) == encoder_views.names_of(first)
+    for word in ("bank", "to (2)"):
+        places = encoder_views.places_of(first, second, word)
+        assert view("Path", "placesOf(dukpy.pair, dukpy.w)", pair=[first, second], w=word) == places
+        assert first[places[0]] == second[places[1]]
+    assert encoder_views.names_of(["to", "the", "to"]) == ["to (1)", "the", "to (2)"]
+
+
+def test_the_picture_says_how_far_the_two_have_parted():
+    soup = picture(Encoder("path", after=4))
+    said = soup.select_one("[data-part=said]").get_text()
+    assert said.startswith("After layer 4, bank and bank have the cosine 0.94.")
+    assert [b.get_text()[1:] for b in soup.select("[data-part=layers] button")] == [
+        "1.00", "0.97", "0.96", "0.96", "0.94", "0.96", "0.90"
+    ]  # fmt: skip
+    assert [b.get_text() for b in soup.select(".follow [aria-pressed=true]")] == ["bank"] * 2
+    assert "hold 77% of all movement" in soup.get_text()
+    stops = soup.select(".way.first .stop text")
+    assert [stop.get_text() for stop in stops] == list("0123456")
+    start = picture(Encoder("path", after=0)).select_one("[data-part=said]").get_text()
+    assert start.startswith("Before the first layer") and "start at one point" in start
+
+
+@pytest.mark.parametrize("word", ["[CLS]", "to (1)", "."])
+def test_any_word_of_the_first_pair_can_be_followed_without_the_model(word):
+    soup = picture(Encoder("path", word=word))
+    bare = word.removesuffix(" (1)")
+    assert [b.get_text() for b in soup.select(".follow [aria-pressed=true]")] == [bare] * 2
+    assert not soup.select(".stale")
+
+
+# ----------------------------------------------------------------------------------- the search
+
+
+def test_shared_words_by_hand():
+    library = ["The cat sat.", "the dog", "A cat, a CAT"]
+    scores = encoder_views.by_words("Cat? The cat.", library)
+    each = math.log(3 / 2)  # two of the three have "the", two have "cat"
+    assert scores == pytest.approx([2 * each, each, each])
+    assert encoder_views.places(scores).tolist() == [0, 1, 2]
+    assert encoder_views.places(scores[::-1]).tolist() == [1, 2, 0]
+    assert encoder_views.by_words("it is late", library).tolist() == [0, 0, 0]
+
+
+@steady
+@given(sentences, sentences)
+def test_javascript_scores_and_ranks_as_python_does(library, more):
+    question = " ".join(more)
+    found = view("Search", "byWords(dukpy.q, dukpy.l)", q=question, l=library)
+    scores = encoder_views.by_words(question, library)
+    assert [one["score"] for one in found] == pytest.approx(scores, abs=1e-12)
+    places = view("Search", "placesOf(dukpy.s)", s=scores.tolist())
+    assert places == encoder_views.places(scores).tolist()
+
+
+def test_recorded_vectors_give_the_recorded_cosines():
+    """The vectors travel in signed bytes; two decimals are right up to their rounding."""
+    stored = encoder_views.recorded()["search"][0]
+    vectors = np.array(
+        view("Search", "vectorsOf(dukpy.v, 10).map(x => Array.from(x))", v=stored["vectors"])
+    )
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(10), abs=1e-6)
+    exact = minilm().embed(encoder_views.QUESTIONS)
+    np.testing.assert_allclose(
+        exact @ vectors.T, np.array([*stored["questions"].values()]) / 10000, atol=2e-3
+    )
+
+
+def test_the_picture_has_both_orders():
+    soup = picture(Encoder("search"))
+
+    def order(column):
+        cards = soup.select(f".card.{column}")
+        place = [float(card["style"].removeprefix("--y: ")) for card in cards]
+        return [cards[i].select_one(".text").get_text() for i in np.argsort(place)]
+
+    assert order("meaning")[0] == "A flat tyre made us miss the ferry."
+    assert order("shared")[:2] == [encoder_views.LIBRARY[0], encoder_views.LIBRARY[8]]
+    assert order("shared")[8] == "A flat tyre made us miss the ferry."
+    first = soup.select(".card.shared")[0]
+    assert [b.get_text() for b in first.select("b")] == ["The", "late"]
+    said = soup.select_one("[data-part=said]").get_text()
+    assert "cosine 0.53, place 1 of 10 by meaning. It shares the: 0.11, as 6 others do." in said
+    assert len(soup.select(".joins path")) == 10
+
+
+def test_until_a_question_is_read_its_words_alone_have_an_order():
+    state = {"question": "Is the road closed?"}
+    said = js(Encoder("search"), "picture({...widget.own, ...state})", **state)
+    text = json.dumps(said)
+    assert "still the order of" in text and "Why were we late" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [("a\n\n b \n", ["a", "b"]), ("a", "two sentences"), ("a\n" * 25, "24 sentences")],
+)
+def test_lines_are_sentences(text, lines):
+    found = view("Search", "linesOf(dukpy.t)", t=text)
+    assert found == lines if isinstance(lines, list) else lines in found
+
+
+# ------------------------------------------------------------------------------------- lengths
+
+
+@steady
+@given(SEEDS, st.integers(2, 7))
+def test_javascript_measures_the_shares_that_numpy_measures(seed, n):
+    made = reading(seed, n, n_layers=3, n_heads=5)
+    found = view("Lengths", "sharesOf(dukpy.r)", r=as_read(made))
+    np.testing.assert_allclose(found, encoder_views.shares(made), rtol=0, atol=1e-12)
+
+
+def test_shares_by_hand():
+    """One head of one layer: [CLS] gets 1/2 and 1, [SEP] 1/2 and 0."""
+    weights = np.array([[[[0.5, 0.5], [1, 0]]]])
+    assert encoder_views.shares(Reading(["[CLS]", "[SEP]"], None, weights)).tolist() == [
+        [0.75], [0.25]
+    ]  # fmt: skip
+
+
+def test_the_picture_has_a_point_for_each_length():
+    made = Encoder("lengths", only=5, text="Chai piyo")
+    soup = picture(made)
+    points = js(made, "pose(state)")
+    n = len(encoder_views.ENDS) + len(encoder_views.MEASURED)
+    assert [len(heights) for heights in points] == [n, n]
+    assert len(soup.select(".cls circle")) == n and len(soup.select(".cls .own circle")) == 3
+    said = soup.select_one("[data-part=said]").get_text()
+    assert "Chai piyo" in said and "6 tokens. In layer 5" in said
+    assert "each would get 0.17" in said
+    by_layer = [float(b.get_text()[-4:]) for b in soup.select("[data-part=only] button")]
+    assert by_layer[0] == pytest.approx(np.mean(by_layer[1:]), abs=0.01)
+    assert f"gets {by_layer[5]:.2f} of the weight" in said
+
+
+# ------------------------------------------------------------------- recorded, and as it is copied
+
+
+def test_what_is_recorded_is_of_this_model():
+    def same(old, new):
+        if isinstance(old, dict):
+            return old.keys() == new.keys() and all(same(old[k], new[k]) for k in old)
+        if isinstance(old, list):
+            return len(old) == len(new) and all(map(same, old, new))
+        if isinstance(old, str):
+            return old == new or len(old) > 5000  # vectors: above
+        return old == pytest.approx(new, abs=2 if isinstance(old, int) else 2e-4)
+
+    assert same(encoder_views.recorded(), encoder_views.record(minilm()))
+
+
+def test_the_copied_path_is_the_path_on_the_screen():
+    minilm()
+    made = Encoder("path")
+    names = run(js(made, "code(state)"))
+    one = encoder_views.recorded()["path"][0]
+    shown = np.array([[layer[10:12] for layer in points] for points in one["points"]]) / 100
+    np.testing.assert_allclose(names["points"], shown, atol=0.0051)
+    assert names["cosines"] == pytest.approx(one["cosines"], abs=1e-4)
+    assert names["printed"][-1].startswith("77%")
+
+
+def test_the_copied_search_has_the_order_on_the_screen():
+    minilm()
+    made = Encoder("search")
+    names = run(js(made, "code(state)"))
+    places = js(made, "pose(state)")
+    assert encoder_views.places(names["cosines"]).tolist() == places[0]
+    assert encoder_views.places(names["scores"]).tolist() == places[1]
+    assert names["printed"][0].split(maxsplit=2) == ["0.53", "0.11", encoder_views.LIBRARY[9]]
+
+
+def test_the_copied_lengths_are_those_on_the_screen():
+    minilm()
+    for only in (0, 1):
+        names = run(js(Encoder("lengths", only=only), "code(state)"))
+        said = picture(Encoder("lengths", only=only)).select_one("[data-part=said]").get_text()
+        cls, sep = names["share"]
+        assert f"gets {cls:.2f} of the weight, [SEP] {sep:.2f}." in said
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("path", {"text": "The spring is cold.", "other": "The spring is broken."}),
+        ("search", {"question": "Is it dark?", "sentences": ["It is night.", "Tea is hot."]}),
+        ("lengths", {"text": "Good morning to all of you."}),
+    ],
+)
+def test_in_a_notebook_the_kernel_reads(name, changes):
+    minilm()
+    made = Encoder(name)
+    for trait, value in changes.items():
+        setattr(made, trait, value)
+    assert not made.trouble
+    soup = picture(made)
+    assert not soup.select(".stale")
+    said = soup.select_one("[data-part=said]").get_text()
+    assert {"path": "spring and spring", "search": "It is night.", "lengths": "Good morning"}[
+        name
+    ] in said
