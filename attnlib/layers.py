@@ -77,7 +77,7 @@ def rms_norm(x, gamma=None, eps=1e-6):
 
     .. math:: \mathrm{RMSNorm}(x) = \gamma \frac{x}{\sqrt{\frac{1}{d} \sum_j x_j^2 + \varepsilon}}
 
-    The layer norm without its mean and without its shift.
+    Eq. (1) of chapter 15: the layer norm without its mean and without its shift.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ class SwiGLU:
 
     .. math:: \mathrm{SwiGLU}(x) = (\mathrm{SiLU}(x W_{gate}) \odot x W_{up})\, W_{down}
 
-    One product says how much of the other passes. It has no biases.
+    Eq. (2) of chapter 15. One product says how much of the other passes. It has no biases.
 
     Parameters
     ----------

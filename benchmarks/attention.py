@@ -1,13 +1,15 @@
 """Time and memory of attention against the number of tokens, beside PyTorch, one thread each.
 
-The candidates take turns within one run, so that a busy moment hits all of them; only ratios of
-medians are worth quoting. Writes `attention.md` and `attention.svg`, which the page on speed
-shows. Run by `make bench`, which keeps NumPy to one thread.
+The candidates take turns within one run, and the fastest turn of each counts: whatever else a
+machine does can only make a turn longer. Only ratios are worth quoting, and they differ between
+kinds of processors, so `attention.json` keeps the last run on each kind. Writes `attention.md` and
+`attention.svg`, which the page on speed shows. Run by `make bench`: it keeps NumPy to one thread.
 """
 
+import json
 import os
 import platform
-import statistics
+import re
 import time
 import tracemalloc
 from pathlib import Path
@@ -20,9 +22,12 @@ from attnlib import blockwise_attention, palette, plots, scaled_dot_product_atte
 from attnlib.bridge import from_torch
 
 HERE = Path(__file__).resolve().parent
+KEPT = HERE / "attention.json"
 SIZES = [128, 256, 512, 1024, 2048, 4096, 8192, 16384]
 HEADS, WIDTH = 8, 64
-TORCH = "PyTorch"
+TORCH, BLOCKWISE = "PyTorch", "blockwise_attention"
+PRODUCTS, BARE = "products alone", "products and exp alone"
+SHOWN = (512, 2048)  # the sizes at which the kinds of processors are compared
 
 
 def tutorial_loop(queries, keys, values):
@@ -33,6 +38,16 @@ def tutorial_loop(queries, keys, values):
         powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
         heads.append(powers / powers.sum(axis=-1, keepdims=True) @ v)
     return np.stack(heads)
+
+
+def products(queries, keys, values, block=128):
+    """Do the two products and nothing else, in one buffer."""
+    output = np.empty_like(queries)
+    buffer = np.empty((block, keys.shape[-2]), queries.dtype)
+    for head, (q, k, v) in enumerate(zip(queries, keys, values, strict=True)):
+        for first in range(0, len(q), block):
+            rows = slice(first, first + block)
+            np.matmul(np.matmul(q[rows], k.T, out=buffer), v, out=output[head, rows])
 
 
 def products_and_exp(queries, keys, values, block=128):
@@ -55,15 +70,16 @@ def torch_attention(queries, keys, values):
 # name: (function, the most tokens that it is run with, role of its colour, style of its line)
 CANDIDATES = {
     TORCH: (torch_attention, 16384, "muted", "-"),
-    "products and exp alone": (products_and_exp, 4096, "muted", ":"),
-    "blockwise_attention": (blockwise_attention, 16384, "weight", "-"),
+    PRODUCTS: (products, 4096, "muted", ":"),
+    BARE: (products_and_exp, 4096, "muted", "--"),
+    BLOCKWISE: (blockwise_attention, 16384, "weight", "-"),
     "scaled_dot_product_attention": (scaled_dot_product_attention, 4096, "weight", "--"),
     "tutorials' loop": (tutorial_loop, 4096, "ink", "-."),
 }
 
 
 def take_turns(functions, rounds):
-    """Return the median seconds of each function, called in turn after one call to warm up."""
+    """Return the seconds of each function's fastest turn, after one call of each to warm up."""
     seconds = {name: [] for name in functions}
     for turn in range(rounds + 1):
         for name, function in functions.items():
@@ -71,7 +87,7 @@ def take_turns(functions, rounds):
             function()
             if turn:
                 seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in seconds.items()}
+    return {name: min(times) for name, times in seconds.items()}
 
 
 def peak(function):
@@ -93,8 +109,8 @@ def measure(n):
         for name, (function, most, *_) in CANDIDATES.items()
         if n <= most
     }
-    seconds = take_turns(calls, rounds=31 if n <= 512 else 9 if n <= 4096 else 3)
-    uncounted = {TORCH, "products and exp alone"}  # torch's memory is not NumPy's to count
+    seconds = take_turns(calls, rounds=max(3, min(101, 62_000 // n)))
+    uncounted = {TORCH, PRODUCTS, BARE}  # torch's memory is not NumPy's to count
     memory = {name: peak(call) for name, call in calls.items() if name not in uncounted}
     return seconds, memory
 
@@ -107,8 +123,8 @@ def encoder_layers():
         x = torch.randn(1, n, 512, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
             pair = {"ours": lambda x=x: ours(x.numpy()), "theirs": lambda x=x: theirs(x)}
-            medians = take_turns(pair, rounds=31)
-        ratios[n] = medians["ours"] / medians["theirs"]
+            seconds = take_turns(pair, rounds=31)
+        ratios[n] = seconds["ours"] / seconds["theirs"]
     return ratios
 
 
@@ -133,46 +149,123 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def report(seconds, memory, layers):
-    """Return what was found, in Markdown."""
-    times, held = by_candidate(seconds), by_candidate(memory)
-    ratios = [
-        [
-            f"`{name}`" if "_" in name else name,
-            *(f"{times[name][n] / times[TORCH][n]:.2f}" if n in times[name] else "" for n in SIZES),
-            f"{exponent(times[name]):.2f}",
-        ]
-        for name in times
+def run_here():
+    """Measure everything; return it as `attention.json` keeps it, numbers with four digits."""
+    seconds, memory = {}, {}
+    for n in SIZES:
+        print(f"attention: {n} tokens ...", flush=True)
+        seconds[n], memory[n] = measure(n)
+    found = {
+        "processor": processor(),
+        "versions": f"Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"PyTorch {torch.__version__.partition('+')[0]}",
+        "seconds": by_candidate(seconds),
+        "bytes": by_candidate(memory),
+        "layers": encoder_layers(),
+    }
+    return json.loads(json.dumps(found), parse_float=lambda text: float(f"{float(text):.4g}"))
+
+
+def sized(amounts):
+    """Return {n: amount} with numbers for n, which JSON keeps as text."""
+    return {int(n): amount for n, amount in amounts.items()}
+
+
+def code(name):
+    """Return a candidate's name as the page writes it."""
+    return f"`{name}`" if "_" in name else name
+
+
+def ratios(kind):
+    """Return {name: {n: seconds / seconds of PyTorch}} of one kind of processor."""
+    torch_seconds = kind["seconds"][TORCH]
+    return {
+        name: {int(n): amount / torch_seconds[n] for n, amount in amounts.items()}
+        for name, amounts in kind["seconds"].items()
+    }
+
+
+def rows_of(found, form):
+    """Return the lines of a table: a candidate, its amounts by size, the power of n."""
+    return [
+        [code(name), *(form.format(amounts[n]) if n in amounts else "" for n in SIZES)]
+        for name, amounts in found.items()
     ]
-    megabytes = [
+
+
+def bound(kind):
+    """Say what the time of `blockwise_attention` goes into, as far as this kind was asked."""
+    parts = {name: amounts.get(2048) for name, amounts in ratios(kind).items()}
+    whole, bare, least = (parts.get(name) for name in (BLOCKWISE, BARE, PRODUCTS))
+    if least is None:
+        return f"products and exp {bare / whole:.0%}, all the rest {1 - bare / whole:.0%}"
+    rest = max(0, 1 - bare / whole)  # the fastest turns of two functions: it can come out below 0
+    shares = least / whole, (bare - least) / whole, rest
+    return "the two products {:.0%}, exp {:.0%}, all the rest {:.0%}".format(*shares)
+
+
+def report(kinds):
+    """Return what was found on each kind of processor, in Markdown."""
+    compared = [ratios(kind) for kind in kinds.values()]
+    lines = [
         [
-            f"`{name}`" if "_" in name else name,
-            *(f"{amounts[n] / 1e6:.1f}" if n in amounts else "" for n in SIZES),
-            f"{exponent(amounts):.2f}",
+            code(name),
+            *(
+                ", ".join(f"{r[name][n]:.2f}" if name in r else "–" for r in compared)
+                for n in SHOWN
+            ),
         ]
-        for name, amounts in held.items()
+        for name in CANDIDATES
     ]
-    head = [f"{n:,}" for n in SIZES]
-    layer = [["our `EncoderLayer`", *(f"{ratio:.2f}" for ratio in layers.values())]]
+    layer = [
+        [kind, *(f"{ratio:.2f}" for ratio in found["layers"].values())]
+        for kind, found in kinds.items()
+    ]
+    sizes = next(iter(kinds.values()))["layers"]
+    where = " ".join(f"{found['processor']}: {found['versions']}." for found in kinds.values())
+    order = ", then ".join(kinds)
+    goes = " ".join(f"On the one {kind}: {bound(found)}." for kind, found in kinds.items())
     return f"""\
-Measured on {processor()}, {platform.system()}, Python {platform.python_version()}, \
-NumPy {np.__version__}, PyTorch {torch.__version__.partition("+")[0]}, one thread, float32, \
-{HEADS} heads of {WIDTH} dimensions. PyTorch took {times[TORCH][2048] * 1000:.0f} ms for 2,048 \
-tokens.
+Measured on {len(kinds)} kind{"s" * (len(kinds) > 1)} of processor, one thread, float32, {HEADS} \
+heads of {WIDTH} dimensions. {where}
 
-**Time**, as a multiple of PyTorch's `F.scaled_dot_product_attention`, by number of tokens. The \
-last column is the exponent p of the fitted power n<sup>p</sup> of the time itself.
+**Time**, as a multiple of PyTorch's `F.scaled_dot_product_attention`, {order}:
 
-{table(["", *head, "p"], ratios)}
+{table(["", *(f"{n:,} tokens" for n in SHOWN)], lines)}
 
-**Memory** beyond inputs and output, in megabytes.
+Where the time of `blockwise_attention` goes at 2,048 tokens. {goes}
 
-{table(["", *head, "p"], megabytes)}
-
+{"".join(map(whole, kinds, kinds.values()))}\
 **A whole encoder layer** (512, 8 heads, 2,048), as a multiple of the time of \
-`nn.TransformerEncoderLayer` in `eval()` under `no_grad()`.
+`nn.TransformerEncoderLayer` in `eval()` under `no_grad()`, by number of tokens:
 
-{table(["", *(f"{n}" for n in layers)], layer)}
+{table(["", *sizes], layer)}
+"""
+
+
+def whole(name, kind):
+    """Return all that was found on one kind of processor, folded."""
+    head = [f"{n:,}" for n in SIZES]
+    times = {one: sized(amounts) for one, amounts in kind["seconds"].items()}
+    held = {
+        one: {int(n): amount / 1e6 for n, amount in amounts.items()}
+        for one, amounts in kind["bytes"].items()
+    }
+    powers = [f"{exponent(amounts):.2f}" for amounts in times.values()]
+    lines = [[*row, p] for row, p in zip(rows_of(ratios(kind), "{:.2f}"), powers, strict=True)]
+    took = times[TORCH][2048] * 1000
+    return f"""\
+:::{{dropdown}} All sizes, {name}
+PyTorch took {took:.0f} ms for 2,048 tokens. Time as a multiple of PyTorch's; the last column is \
+the exponent p of the fitted power n<sup>p</sup> of the time itself.
+
+{table(["", *head, "p"], lines)}
+
+Memory beyond inputs and output, in megabytes:
+
+{table(["", *head], rows_of(held, "{:.1f}"))}
+:::
+
 """
 
 
@@ -184,36 +277,77 @@ def processor():
         return platform.processor() or "an unnamed processor"
     names = [line.partition(":")[2].strip() for line in facts.splitlines() if "model name" in line]
     wide = "with" if "avx512f" in facts else "without"
-    return f"{names[0] if names else platform.machine()} ({wide} AVX-512)"
+    name = " ".join(re.sub(r"\(\w+\)|Processor", "", (names or [platform.machine()])[0]).split())
+    return f"{name} ({wide} AVX-512)"
 
 
-def draw(seconds, memory):
-    """Draw both against the number of tokens on log-log axes."""
+def kind_of(processor):
+    """Return under which name its numbers are kept: what decides is how wide its vectors are."""
+    return processor.rpartition("(")[2].rstrip(")") or processor
+
+
+def draw(kinds):
+    """Draw time beside PyTorch's, and memory, against the number of tokens; names on the lines."""
     plots.use_style()
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-    for ax, measured, unit in zip(axes, (seconds, memory), ("seconds", "bytes"), strict=True):
-        for name, amounts in by_candidate(measured).items():
+    figure, (above, below) = plt.subplots(2, 1, figsize=(5.2, 7.4), layout="constrained")
+    kind = list(kinds.values())[-1]
+    panels = (
+        (above, ratios(kind), f"times PyTorch's time, {list(kinds)[-1]}"),
+        (below, {name: sized(amounts) for name, amounts in kind["bytes"].items()}, "bytes"),
+    )
+    for ax, found, unit in panels:
+        for name, amounts in found.items():
             *_, role, style = CANDIDATES[name]
             line = {"color": palette.light(role), "linestyle": style, "marker": "o"}
-            ax.loglog(*zip(*amounts.items(), strict=True), label=name, markersize=3.5, **line)
-        ax.set(xlabel="tokens", ylabel=unit, xticks=SIZES, xticklabels=SIZES)
+            ax.loglog(*zip(*amounts.items(), strict=True), markersize=3.5, **line)
+        ax.set(xlabel="tokens", title=unit, xticks=SIZES, xticklabels=[f"{n:,}" for n in SIZES])
         ax.tick_params(axis="x", labelrotation=45)
         ax.minorticks_off()
-    axes[0].legend(loc="upper left", fontsize=9)
+        if ax is above:
+            ax.set(ylim=(0.4, None), yticks=[0.5, 1, 2, 4, 8], yticklabels=["½", 1, 2, 4, 8])
+        name_lines(ax, found)
     figure.savefig(HERE / "attention.svg", metadata={"Date": None})
 
 
+def name_lines(ax, found):
+    """Write each line's name behind its last point, or below all, where other lines go on."""
+    ax.set_xlim(SIZES[0] / 1.3, SIZES[-1] * 8)
+    low, high = np.log(ax.get_ylim())
+    line, above, under = (high - low) / 19, -np.inf, low + (high - low) / 7
+    for name, amounts in sorted(found.items(), key=lambda pair: max(pair[1].items())[1]):
+        n, amount = max(amounts.items())
+        words = {"color": palette.light(CANDIDATES[name][2]), "va": "center", "fontsize": 9}
+        if name in (PRODUCTS, BARE):
+            hair = {
+                "arrowstyle": "-",
+                "color": palette.light("line"),
+                "linewidth": 0.8,
+                "relpos": (0, 0.5),
+            }
+            place = (n * 2, np.exp(under - line * (name == PRODUCTS)))
+            ax.annotate(name, (n, amount), place, arrowprops=hair, **words)
+        else:
+            above = max(np.log(amount), above + line)
+            ax.text(n * 1.15, np.exp(above), name, **words)
+
+
 def main():
-    """Measure, print, and write what the page on speed shows."""
+    """Measure, keep it beside what other kinds gave, and write what the page on speed shows."""
     torch.set_num_threads(1)
     if os.environ.get("OMP_NUM_THREADS") != "1":
         raise SystemExit("NumPy may use several threads: run `make bench`.")
-    seconds, memory = {}, {}
-    for n in SIZES:
-        print(f"attention: {n} tokens ...", flush=True)
-        seconds[n], memory[n] = measure(n)
-    text = report(seconds, memory, encoder_layers())
-    draw(seconds, memory)
+    kinds = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    here = run_here()
+    kinds.pop(kind_of(here["processor"]), None)
+    kinds[kind_of(here["processor"])] = here  # the last one, which is drawn
+    KEPT.write_text(json.dumps(kinds, indent=1) + "\n", encoding="utf-8")
+    write(kinds)
+
+
+def write(kinds):
+    """Write the tables and the figure."""
+    text = report(kinds)
+    draw(kinds)
     (HERE / "attention.md").write_text(text, encoding="utf-8")
     print(text)
 

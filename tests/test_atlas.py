@@ -9,7 +9,7 @@ import torch
 
 from attnlib import atlas
 
-WORDS = ("path", "rows", "padded rows", "empty rows")
+WORDS = ("path", *atlas.WORDS, "error")
 AXES = ("function", "mode", "need_weights", "mask")
 
 
@@ -40,7 +40,7 @@ def test_every_case_is_stored_once(measured, stored):
         len(row["mode"].split(", ")) * len(row["need_weights"].split(", ")) for row in atlas.read()
     )
     assert stored.keys() == measured.keys()
-    assert apart == len(stored) == len(list(atlas.cases())) == 244
+    assert apart == len(stored) == len(list(atlas.cases())) == 515
 
 
 def test_torch_still_does_what_is_stored(measured, stored):
@@ -65,7 +65,7 @@ def test_what_is_called_equal_is_equal_up_to_rounding(measured, stored):
 
 def test_nothing_differs_on_the_usual_path_without_dropout(measured):
     for (_, mode, _, _), row in measured.items():
-        if mode != "train" and row["path"] == "usual":
+        if mode != "train" and row["path"] == "usual" and row["rows"] != "refused":
             assert row["rows"] == "equal" and row["padded rows"] in ("", "equal"), row
 
 
@@ -97,12 +97,65 @@ def test_a_row_with_nothing_to_attend_to(measured, dtype):
     assert row["empty rows"] == "NaN"  # no_grad, need_weights=False
 
 
+def test_the_switch_makes_the_modes_without_and_with_gradients_one(measured):
+    told = ("path", *atlas.WORDS, "error")
+    for (function, mode, weights, mask), row in measured.items():
+        if mode == "no_grad off":
+            with_gradients = measured[function, "eval", weights, mask]
+            assert [row[name] for name in told] == [with_gradients[name] for name in told]
+
+
+def test_a_flag_alone_is_refused_or_passed_over_in_silence(measured):
+    """Once more without the atlas: is_causal=True and no mask, in a layer."""
+    layer = torch.nn.TransformerEncoderLayer(22, 2, 13, batch_first=True).eval()
+    x = torch.randn(3, 5, 22, generator=torch.Generator().manual_seed(1))
+    with pytest.raises(RuntimeError, match="Need attn_mask"):
+        layer(x, is_causal=True)
+    with torch.no_grad():
+        assert torch.equal(layer(x, is_causal=True), layer(x))
+    name = "nn.TransformerEncoderLayer"
+    assert measured[name, "eval", "", "is_causal"]["rows"] == "refused"
+    assert measured[name, "no_grad", "", "is_causal"]["rows"] == "as if unmasked"
+
+
+def test_what_needs_another_device_says_so(measured):
+    for (function, mode, _, _), row in measured.items():
+        if function == atlas.VARLEN:
+            assert "from the 'CPU' backend" in row["error"]
+        elif function == atlas.FLEX:
+            assert (row["rows"] == "refused") == mode.startswith("train")
+
+
+def test_every_outcome_is_met_and_what_differs_has_a_source(measured):
+    assert {atlas.outcome(row) for row in measured.values()} == set(atlas.OUTCOMES)
+    for row in measured.values():
+        assert atlas.source(row) or atlas.outcome(row) != "other numbers", row
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        (("equal", "", ""), "equal"),
+        (("equal", "equal", "zero weights"), "zero weights"),
+        (("equal", "", "equal shares; in float64 as if unmasked"), "equal shares"),
+        (("equal", "zero output", "zero weights"), "other numbers"),
+        (("bias as mask", "", ""), "other numbers"),
+        (("random", "", "zero weights"), "random"),
+        (("random", "random", "NaN"), "NaN"),
+        (("refused", "", ""), "refused"),
+    ],
+)
+def test_the_worst_word_is_what_a_row_comes_to(words, outcome):
+    assert atlas.outcome(dict(zip(atlas.WORDS, words, strict=True))) == outcome
+
+
 def test_measuring_leaves_torch_as_it_was():
     threads, state = torch.get_num_threads(), torch.random.get_rng_state()
     fast = torch._transformer_encoder_layer_fwd
-    case = {"function": "nn.TransformerEncoder", "mode": "train", "mask": "padding"}
+    case = {"function": "nn.TransformerEncoder", "mode": "no_grad off", "mask": "padding"}
     assert atlas.measure(**case) == atlas.measure(**case)
     assert torch.get_num_threads() == threads
+    assert torch.backends.mha.get_fastpath_enabled()
     assert torch.equal(torch.random.get_rng_state(), state)
     assert torch._transformer_encoder_layer_fwd is fast
 

@@ -1,24 +1,17 @@
-"""ParityAtlas: the rows of the parity atlas, to be filtered and sorted."""
+"""ParityAtlas: a grid of functions and masks, coloured by what each case comes to."""
 
 import traitlets
 
 from attnlib import atlas
 from attnlib.widgets.core import CourseWidget
 
-# What is chosen, and from what.
-FILTERS = {
-    "function": tuple(atlas.FUNCTIONS),
-    "mode": atlas.MODES,
-    "need_weights": ("True", "False"),
-    "mask": tuple(atlas.MASKS),
-    "verdict": ("agree", "NaN", "other numbers", "random"),
-}
-# The columns that are shown. The two dtypes tell in a word where there is no number to tell.
-COLUMNS = tuple(name for name in atlas.COLUMNS if name != "rows")
-
-
-def _choice(name):
-    return traitlets.Enum(["all", *FILTERS[name]], "all").tag(sync=True)
+WEIGHTS = {"True": " with weights", "False": " without weights"}
+# The rows of the grid; nn.MultiheadAttention has two.
+FUNCTIONS = tuple(
+    function + word
+    for function in atlas.FUNCTIONS
+    for word in (WEIGHTS.values() if function == atlas.ATTENTION else ("",))
+)
 
 
 class ParityAtlas(CourseWidget):
@@ -26,55 +19,43 @@ class ParityAtlas(CourseWidget):
 
     Parameters
     ----------
-    function, mode, need_weights, mask, verdict : str
-        Show the rows of this choice alone; "all" for every row.
-    sort : str
-        The column to sort by, "" for the order in which the rows are stored.
-    descending : bool
+    function, mask : str
+        The cell that is looked at, one of FUNCTIONS and one of `attnlib.atlas.MASKS`.
+    mode : str
+        The mode of all cells, one of `attnlib.atlas.MODES`.
+    outcome : str
+        Shows the cells of this outcome alone; "all" for every cell.
 
     Raises
     ------
     traitlets.TraitError
-        For a choice or a column that does not exist.
+        For a choice that does not exist.
     """
 
-    function = _choice("function")
-    mode = _choice("mode")
-    need_weights = _choice("need_weights")
-    mask = _choice("mask")
-    verdict = _choice("verdict")
-    sort = traitlets.Enum(["", *COLUMNS], "").tag(sync=True)
-    descending = traitlets.Bool(False).tag(sync=True)
+    function = traitlets.Enum([*FUNCTIONS], atlas.ENCODER).tag(sync=True)
+    mask = traitlets.Enum([*atlas.MASKS], "ALiBi bias").tag(sync=True)
+    mode = traitlets.Enum([*atlas.MODES], "no_grad").tag(sync=True)
+    outcome = traitlets.Enum(["all", *atlas.OUTCOMES], "all").tag(sync=True)
     choices = traitlets.Dict(read_only=True).tag(sync=True)
     rows = traitlets.List(read_only=True).tag(sync=True)
 
     @traitlets.default("choices")
     def _name_choices(self):
-        return {name: list(values) for name, values in FILTERS.items()}
+        names = {"functions": FUNCTIONS, "masks": atlas.MASKS, "modes": atlas.MODES}
+        return {name: list(values) for name, values in names.items()}
 
     @traitlets.default("rows")
     def _read_rows(self):
-        """All rows: the texts of their cells, what they come to, and the cells that part."""
+        """Every stored row: its function, mask and modes, what it comes to, its words, a source."""
         return [
-            {"cells": _cells(row), "verdict": atlas.verdict(row), "parts": _parts(row)}
+            [
+                row["function"] + WEIGHTS.get(weights, ""),
+                row["mask"],
+                row["mode"].split(", "),
+                atlas.outcome(row),
+                *(row[name] for name in ("path", *atlas.WORDS, *atlas.DTYPES, "error")),
+                atlas.source(row),
+            ]
             for row in atlas.read()
+            for weights in row["need_weights"].split(", ")
         ]
-
-
-def _words(row):
-    """What a row says of each dtype, of padded and of empty rows, by column."""
-    narrow, *wide = row["rows"].split("; in float64 ")
-    said = dict(zip(atlas.DTYPES, (narrow, *wide, narrow), strict=False))
-    return said | {name: row[name] for name in ("padded rows", "empty rows")}
-
-
-def _cells(row):
-    """The texts of one row, column by column."""
-    said = _words(row)
-    return [row[name] or said.get(name, "") for name in COLUMNS]
-
-
-def _parts(row):
-    """The places of the cells in which torch and attnlib part."""
-    said = _words(row)
-    return [i for i, name in enumerate(COLUMNS) if said.get(name, "") not in atlas.AGREE]

@@ -1,9 +1,11 @@
-"""ParityAtlas: its choices, the order of its rows, its picture, its code."""
+"""ParityAtlas: its grid, the row of each cell, the calls that show it again."""
 
 import gzip
 import json
+import warnings
 
 import pytest
+import torch
 import traitlets
 from hypothesis import given, settings
 
@@ -14,152 +16,138 @@ from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture
 from tests.widgets.samples import SAMPLES
 
-some = settings(steady, max_examples=20)
+SIGNS = {
+    "equal": "=",
+    "zero weights": "0",
+    "equal shares": "1/n",
+    "NaN": "NaN",
+    "other numbers": "≠",
+    "random": "~",
+    "refused": "×",
+    None: "",
+}
+CASES = {
+    (case["function"] + module.WEIGHTS.get(str(case["need_weights"]), ""), case["mask"])
+    for case in atlas.cases()
+}
 
 
-def texts(widget):
-    """The rows in view in the picture, as lists of text."""
-    rows = picture(widget).select("tbody tr:not([hidden])")
-    return [[cell.get_text() for cell in row.select("td")] for row in rows]
+def stored(function, mask, mode):
+    """Return the stored row of a cell, None where the function has no such argument."""
+    for row in atlas.read():
+        for weights in row["need_weights"].split(", "):
+            name = row["function"] + module.WEIGHTS.get(weights, "")
+            if (name, row["mask"]) == (function, mask) and mode in row["mode"].split(", "):
+                return row
+    return None
 
 
-def order(text):
-    """Numbers first, then words, then nothing."""
-    return (not text, not text[:1].isdigit(), float(text) if text[:1].isdigit() else text)
+def outcome(function, mask, mode):
+    row = stored(function, mask, mode)
+    return row and atlas.outcome(row)
 
 
-def expected(**traits):
-    """The texts of the rows in view, in order."""
-    found = [
-        module._cells(row)
-        for row in atlas.read()
-        if all(
-            traits.get(name, "all") in ("all", *row.get(name, atlas.verdict(row)).split(", "))
-            for name in module.FILTERS
-        )
-    ]
-    if traits.get("sort"):
-        column = module.COLUMNS.index(traits["sort"])
-        found.sort(key=lambda row: order(row[column]), reverse=traits.get("descending", False))
-    return found
-
-
-def test_every_row_is_in_the_page_before_any_javascript():
-    soup, n = picture(ParityAtlas()), len(atlas.read())
-    assert texts(ParityAtlas()) == [module._cells(row) for row in atlas.read()]
-    assert soup.select("tr[hidden]") == [] and soup.select_one(".none").get_text() == ""
-    assert soup.select_one(".count").get_text() == f"{n} of {n} rows"
-    heads = [button["data-sort"] for button in soup.select("thead th button")]
-    assert heads == list(module.COLUMNS)
-
-
-def test_what_a_reader_looks_for_is_found():
-    mode, weights, path, empty = (
-        module.COLUMNS.index(name) for name in ("mode", "need_weights", "path", "empty rows")
-    )
-    atlas_ = ParityAtlas(function="nn.MultiheadAttention", mask="empty row", mode="no_grad")
-    (row,) = texts(atlas_)
-    assert row[weights] == "True, False" and row[empty] == "NaN"
-    fast = texts(ParityAtlas(verdict="NaN", need_weights="False"))
-    assert {row[path] for row in fast} == {"fast"}
-    (row,) = texts(ParityAtlas(function="nn.TransformerEncoder", mode="no_grad", mask="padding"))
-    assert row[module.COLUMNS.index("padded rows")] == "zero output"
-    assert {row[mode] for row in texts(ParityAtlas(verdict="random"))} == {"train"}
-
-
-@some
-@given(widget=SAMPLES[ParityAtlas])
-def test_rows_are_those_chosen_and_in_order(widget):
-    wanted = expected(**{name: getattr(widget, name) for name in widget._shown})
-    assert texts(widget) == wanted
-    soup = picture(widget)
-    assert soup.select_one(".count").get_text() == f"{len(wanted)} of {len(atlas.read())} rows"
-    assert bool(soup.select_one(".none").get_text()) == (not wanted)
-    sorted_ = {th.button["data-sort"]: th["aria-sort"] for th in soup.select("th[aria-sort]")}
-    direction = "descending" if widget.descending else "ascending"
-    assert sorted_ == ({widget.sort: direction} if widget.sort else {})
-    for name, values in module.FILTERS.items():
-        options = soup.select(f"[name={name}] option")
-        assert [option["value"] for option in options] == ["all", *values]
-        assert soup.select_one(f"[name={name}] [selected]")["value"] == getattr(widget, name)
-
-
-def test_numbers_come_before_words_and_nothing_last():
-    told = ["", "random", "1.0e-06", "NaN", "9.0e-07"]
-    rows = [{"cells": [text], "verdict": "agree", "parts": []} for text in told]
-    state = json.dumps({"sort": "function", "rows": rows})
-    call = f"compute({{...state, ...{state}}})"
-    found = [row["cells"][0] for row in js(ParityAtlas(), call)]
-    assert found == ["9.0e-07", "1.0e-06", "NaN", "random", ""]
-
-
-def test_a_word_stands_where_there_is_no_number():
-    row = dict.fromkeys(atlas.COLUMNS, "")
-    both = {"float32": "7.2e-07", "float64": "3.2e-09"}
-    for word, parts in {
-        "equal": [],
-        "differ": [5, 6],
-        "equal; in float64 differ": [6],
-    }.items():
-        told = row | both | {"rows": word}
-        assert module._cells(told)[5:7] == list(both.values())
-        assert module._parts(told) == parts
-    assert module._cells(row | {"rows": "NaN"})[5:7] == ["NaN", "NaN"]
-
-
-def test_every_outcome_has_rows_and_a_name():
-    found = [atlas.verdict(row) for row in atlas.read()]
-    assert set(found) == set(module.FILTERS["verdict"])
-
-
-def test_cells_that_part_are_marked():
-    marked = {cell.get_text() for cell in picture(ParityAtlas()).select("td.parts")}
-    words = {text for text in marked if not text[0].isdigit()}
-    assert words == {
-        "random",
-        "NaN",
-        "zero output",
-        "equal shares; in float64 as if unmasked",
+def cells(widget):
+    """The grid of the picture: {(function, mask): button}."""
+    rows = picture(widget).select(".grid tr")[1:]
+    return {
+        (function, mask): button
+        for function, row in zip(module.FUNCTIONS, rows, strict=True)
+        for mask, button in zip(atlas.MASKS, row.select("button"), strict=True)
     }
-    assert min(map(float, marked - words)) > 1e-10  # only where the sides differ
-    soup = picture(ParityAtlas(mask="padding", mode="no_grad"))
-    (cell,) = soup.select("tr:not([hidden]) td.parts")
-    assert cell.get_text() == "zero output"
 
 
-def test_long_names_may_break_and_short_ones_stay_whole():
-    soup = picture(ParityAtlas())
-    cells = {cell.get_text(): cell.decode_contents() for cell in soup.select("td, th button")}
-    assert cells["need_weights"] == "need_<wbr/>weights"
-    assert cells["nn.TransformerEncoder"] == "nn.Transformer<wbr/>Encoder"
-    assert cells["causal as -inf"] == 'causal as <span class="whole">-inf</span>'
-    assert cells["train p=0, eval, no_grad"] == "train p=0, eval, no_grad"
+@pytest.mark.parametrize("mode", atlas.MODES)
+def test_each_cell_has_the_sign_of_what_was_measured(mode):
+    widget = ParityAtlas(mode=mode)
+    for (function, mask), button in cells(widget).items():
+        assert button.get_text() == SIGNS[outcome(function, mask, mode)], (function, mask)
+        assert (outcome(function, mask, mode) is None) == ((function, mask) not in CASES)
 
 
-def test_copied_code_measures_what_is_on_the_screen(capsys):
-    widget = ParityAtlas(
-        function="nn.MultiheadAttention",
-        mode="eval",
-        need_weights="True",
-        mask="empty row",
-        verdict="NaN",
+def test_a_dot_says_that_the_mode_matters():
+    for (function, mask), button in cells(ParityAtlas()).items():
+        several = {outcome(function, mask, mode) for mode in atlas.MODES if mode != "train"}
+        assert ("varies" in button["class"]) == (len(several) > 1)
+
+
+@settings(steady, max_examples=20)
+@given(widget=SAMPLES[ParityAtlas])
+def test_the_picture_says_what_the_stored_row_says(widget):
+    row = stored(widget.function, widget.mask, widget.mode)
+    soup = picture(widget)
+    told = dict(
+        [span.get_text() for span in line.select(":scope > span")]
+        for line in soup.select(".facts p")
     )
-    names = {}
-    exec("\n".join(js(widget, "pythonCode(state)")), names)
-    (found,), (row,) = names["rows"], texts(widget)
-    alike = ("function", "mask", "path", "padded rows", "empty rows")
-    assert [found[name] for name in alike] == [row[module.COLUMNS.index(name)] for name in alike]
-    assert str(found) in capsys.readouterr().out
+    if row is None:
+        assert told.pop("tokens") == "no such argument" and set(told.values()) == {"–"}
+        assert soup.select_one("pre").get_text() == ""
+    elif row["error"]:
+        assert told["tokens"] == f"refused: {row['error']}" and told["program"] == "–"
+    else:
+        assert ("fast" in told["program"]) == (row["path"] == "fast")
+        assert (told["filler"] != "–") == bool(row["padded rows"])
+        assert (told["empty rows"] != "–") == bool(row["empty rows"])
+    links = [a["href"] for a in soup.select("a")]
+    thread = row and atlas.source(row)
+    assert links == ([f"https://github.com/pytorch/pytorch/{thread}"] if thread else [])
+    faded = {place for place, button in cells(widget).items() if "faded" in button["class"]}
+    chosen = widget.outcome
+    assert faded == {
+        place
+        for place in cells(widget)
+        if chosen != "all" and outcome(*place, widget.mode) != chosen
+    }
 
 
-def test_code_for_every_row_asks_for_all():
-    code = "\n".join(js(ParityAtlas(), "pythonCode(state)"))
-    compile(code, "copied", "exec")
-    assert " if " not in code
+def test_the_legend_counts_the_cells():
+    soup, found = picture(ParityAtlas(mode="eval")), {}
+    for place in cells(ParityAtlas()):
+        name = outcome(*place, "eval")
+        found[name] = found.get(name, 0) + 1
+    for button in soup.select("[name=outcome]"):
+        assert int(button.select_one(".number").get_text()) == found.get(button["value"], 0)
+
+
+@pytest.mark.parametrize("mode", atlas.MODES)
+@pytest.mark.parametrize("function", module.FUNCTIONS)
+def test_the_call_shows_what_the_cell_says(function, mode, capsys):
+    """PyTorch runs it: an error, NaN or chance where the atlas says so, and nowhere else."""
+    switched = torch.backends.mha.get_fastpath_enabled()
+    widget = ParityAtlas(function=function, mode=mode)
+    for mask in atlas.MASKS:
+        lines = js(widget, "pythonCode(state)", mask=mask)
+        row = stored(function, mask, mode)
+        assert bool(lines) == (row is not None)
+        assert max(map(len, lines), default=0) <= 76
+        if row is None:
+            continue
+        names, code = {}, "\n".join(lines)
+        torch.compiler.reset()  # it keeps what it learnt of the names of the call before
+        try:
+            with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+                warnings.simplefilter("ignore")
+                exec(code, names)
+        except (RuntimeError, NotImplementedError) as error:
+            assert atlas.outcome(row) == "refused" and str(error).startswith(row["error"])
+            continue
+        finally:
+            torch.backends.mha.set_fastpath_enabled(switched)
+        said = atlas.outcome(row)
+        output = names["output"]
+        assert output.isnan().any() == (said == "NaN"), (mask, code)
+        if said == "random":
+            assert not torch.equal(output, names["run"]())
+        if row["rows"] == "as if unmasked":
+            assert torch.equal(output, names["plain"])
+        elif said == "other numbers":
+            assert (output - names["run"]()).abs().max() > 0.01  # with gradients, on the other path
+    assert "0: no mask" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    "bad", [{"mode": "test"}, {"mask": 1}, {"sort": "rows"}, {"verdict": ""}, {"descending": "no"}]
+    "bad", [{"mode": "test"}, {"mask": 1}, {"function": "nn.Linear"}, {"outcome": ""}]
 )
 def test_bad_choices_are_refused_and_the_earlier_ones_stay(bad):
     widget = ParityAtlas(mode="eval")
@@ -170,9 +158,9 @@ def test_bad_choices_are_refused_and_the_earlier_ones_stay(bad):
 
 
 def test_representation_is_a_call_that_makes_it_again():
-    widget = ParityAtlas(mask="padding", sort="path", descending=True)
+    widget = ParityAtlas(mask="padding", function="flex_attention", outcome="NaN")
     assert repr(eval(repr(widget))) == repr(widget)
-    with pytest.raises(TypeError, match="takes function, mode"):
+    with pytest.raises(TypeError, match="takes function, mask"):
         ParityAtlas(rows=[])
 
 

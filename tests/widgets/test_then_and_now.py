@@ -1,0 +1,111 @@
+"""ThenAndNow: its counts and its expression, held against the layers that they speak of."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import attnlib
+from attnlib.pretrained import from_llama
+from attnlib.widgets import ThenAndNow
+from attnlib.widgets.then_and_now import LLAMA, PARTS, SIZES
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+some = settings(steady, max_examples=25)
+llama = ThenAndNow(**dict.fromkeys(LLAMA, True))
+
+
+@some
+@given(widget=SAMPLES[ThenAndNow])
+def test_javascript_counts_what_python_counts(widget):
+    assert js(widget, "compute(state)") == {"parameters": widget.parameters, "cache": widget.cache}
+
+
+def built(widget):
+    """The names that the copied code makes, and the layer in its expression."""
+    lines = js(widget, "code(state)")
+    start = next(i for i, text in enumerate(lines) if text.startswith("output, weights = "))
+    end = next(i for i, text in enumerate(lines) if text.startswith(")("))
+    lines[start] = lines[start].replace("output, weights", "layer")
+    lines[end] = ")"
+    return run(lines[: end + 1]), run(js(widget, "code(state)"))
+
+
+def learned(part):
+    """How many numbers a part of a layer holds."""
+    arrays = [x for x in vars(part).values() if x is not None and not isinstance(x, int | float)]
+    return sum(x.size if isinstance(x, np.ndarray) else learned_of(x) for x in arrays)
+
+
+def learned_of(part):
+    """The same of what stands in a part; a function has learned nothing."""
+    return learned(part) if type(part).__module__ == "attnlib.layers" else 0
+
+
+@some
+@given(widget=SAMPLES[ThenAndNow])
+def test_the_expression_is_a_layer_of_so_many_numbers(widget):
+    names, _ = built(widget)
+    layer = names["layer"]
+    parts = layer.attention, layer.feed_forward, layer.norm_1, layer.norm_2
+    d, d_k, small = 64, 8, dict(SIZES, d_model=64, heads=8, kv_heads=2, d_ff=256, d_gated=224)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("attnlib.widgets.then_and_now.SIZES", small)
+        assert sum(map(learned, parts)) == widget.parameters
+    assert layer.norm_first == widget.norm_first
+    assert (layer.attention.w_k.shape == (d, 2 * d_k)) == widget.grouped
+
+
+def test_with_five_changes_it_is_a_layer_of_llama():
+    names, run_whole = built(llama)
+    published = {f"self_attn.{letter}_proj.weight": names[f"w_{letter}"].T for letter in "qkvo"} | {
+        f"mlp.{part}_proj.weight": names[f"w_{part}"].T for part in ("gate", "up", "down")
+    }
+    published |= {"input_layernorm.weight": names["gamma_1"]}
+    published |= {"post_attention_layernorm.weight": names["gamma_2"]}
+    published = {f"layers.0.{name}": array for name, array in published.items()}
+    layer = from_llama(published, "layers.0", 8, 2, base=5e5, eps=1e-5)
+    expected, _ = layer(names["x"], attnlib.causal_mask(len(names["x"])))
+    assert np.allclose(run_whole["output"], expected, atol=1e-12)
+    assert not np.allclose(run(js(ThenAndNow(), "code(state)"))["output"], expected, atol=0.1)
+
+
+def test_the_window_holds_back_what_is_far():
+    window = ThenAndNow(**dict.fromkeys([*LLAMA, "window"], True))
+    weights = run(js(window, "code(state)"))["weights"]  # (8, 7, 7)
+    seen = attnlib.window_mask(7, 3, causal=True)
+    assert (weights[:, ~seen] == 0).all() and (weights[:, seen] > 0).all()
+
+
+def test_llama_has_eight_billion_numbers():
+    """Its report says 8B; its configuration has two tables of 128,256 rows and one more norm."""
+    total = SIZES["layers"] * llama.parameters + (2 * 128_256 + 1) * SIZES["d_model"]
+    assert total == 8_030_261_248
+    assert llama.cache == 2**32  # 2 * 32 layers * 2^15 tokens * 8 heads * 128 numbers * 2 bytes
+    assert ThenAndNow().cache == 4 * llama.cache
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ((), "The layer of 2017."),
+        (("rms",), "Changed: 1 of 7."),
+        (LLAMA, "A layer of Llama 3."),
+        ((*LLAMA, "window"), "Made as in Mistral 7B."),
+        ((*LLAMA, "qk_norm"), "Made as in Qwen3."),
+        (PARTS, "All seven are changed."),
+    ],
+)
+def test_what_it_is(changed, said):
+    widget = ThenAndNow(**dict.fromkeys(changed, True))
+    soup = picture(widget)
+    assert soup.find(attrs={"data-part": "verdict"}).get_text() == said
+    boxes = soup.find_all("input", checked=True)
+    assert {box["name"] for box in boxes} == set(changed)
+    code = soup.find("pre").get_text()
+    assert code.count("\n") == 14  # as many lines whatever is changed: nothing below it jumps
+    assert len(max(code.splitlines(), key=len)) <= 40
+    assert functools.reduce(lambda depth, sign: depth + (sign == "(") - (sign == ")"), code, 0) == 0
