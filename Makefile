@@ -52,7 +52,7 @@ refresh: install ## run the notebooks and store their outputs, and what follows 
 train: install ## train the small models of chapter 13 again and store their weights
 	@$(VENV) -m tools.train
 
-atlas: install ## measure the parity atlas of chapter 15 again
+atlas: install ## measure the parity atlas again
 	@$(VENV) -m attnlib.atlas
 
 bench: install book browser ## run the benchmarks

@@ -42,8 +42,8 @@ PROMISES = {
     "and say what each part is for.",
     "III. Learning": "Say how a model comes to ask for the right thing, take a gradient back "
     "through attention by hand, and read what two heads of a small GPT do together.",
-    "IV. In the world": "Count what attention costs, know where libraries disagree, and run a "
-    "published model in your own code.",
+    "IV. In the world": "Count what attention costs, say what today's models changed and why, and "
+    "run a published model in your own code.",
 }
 
 # What a tag closes of a cell, here and in Jupyter. What is closed takes no time.

@@ -18,7 +18,8 @@ POLICY = (
     "base-uri 'self'; form-action 'self'"
 )
 
-PRACTICE = "/practice.js"  # the script of the exercises, whose Python is WebAssembly
+# The scripts of the exercises and of the encoder, which run WebAssembly.
+WITH_WASM = ("/practice.js", "/encoder.js")
 
 
 def with_policy(page):
@@ -27,7 +28,7 @@ def with_policy(page):
     scripts = re.findall(inline, page, flags=re.S)
     digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
     hashes = "".join(f" 'sha256-{base64.b64encode(d).decode()}'" for d in dict.fromkeys(digests))
-    wasm = " 'wasm-unsafe-eval'" if PRACTICE in page else ""
+    wasm = " 'wasm-unsafe-eval'" if any(name in page for name in WITH_WASM) else ""
     policy = html.escape(POLICY.format(wasm=wasm, hashes=hashes), quote=False)
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     return page.replace("<head>", f"<head>\n    {meta}", 1)

@@ -12,8 +12,8 @@ from sphinx.errors import ThemeError
 from sphinx.jinja2glue import BuiltinTemplateLoader
 
 # What a page lacks: without JavaScript nothing else says that it follows the reader's system; two
-# landmarks of one kind need names; "Back to top" stands outside of all landmarks; the search may
-# be found by a search, like any other page.
+# landmarks of one kind need names; "Back to top" stands outside of all landmarks; the search is a
+# link, which opens a window (book.js) or leads to its page, and may be found like any other page.
 TEMPLATES = {
     "base.html": {"<body>": '<body data-theme="auto">'},
     "page.html": {
@@ -21,11 +21,29 @@ TEMPLATES = {
         '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
         '<div class="article-container">': '<div class="article-container" role="main">',
         '<article role="main"': "<article",
-        # On a phone the header says which page this is.
+        # On a phone the header says which page this is, and leads back to its top.
         '<div class="brand">{{ docstitle if docstitle else project }}</div></a>': (
             '<div class="brand">{{ docstitle }}</div></a>{% if pagename != master_doc %}'
-            '<div class="here" aria-hidden="true">{{ title }}</div>{% endif %}'
+            '<a class="here" href="#" aria-label="{{ title|striptags|e }}: to its top">{{ title }}'
+            "</a>{% endif %}"
         ),
+        '<div class="theme-toggle-container theme-toggle-header">': (
+            '<a class="search-icon" href="{{ pathto("search") }}" aria-label="Search" data-search>'
+            '<svg aria-hidden="true" viewBox="0 0 24 24"><path d="M16 16l5 5M3 10a7 7 0 1 0 14 0 7 '
+            '7 0 1 0-14 0"/></svg></a>\n<div class="theme-toggle-container theme-toggle-header">'
+        ),
+    },
+    "sidebar/search.html": {
+        '<form class="sidebar-search-container" method="get" action="{{ pathto(\'search\') }}" '
+        'role="search">': '<div class="sidebar-search-container">',
+        '<input class="sidebar-search" placeholder="{{ _("Search") }}" name="q" '
+        'aria-label="{{ _("Search" ) }}">': (
+            '<a class="sidebar-search" href="{{ pathto("search") }}" aria-keyshortcuts="/" '
+            "data-search>Search <kbd>/</kbd></a>"
+        ),
+        '<input type="hidden" name="check_keywords" value="yes">': "",
+        '<input type="hidden" name="area" value="default">': "",
+        '</form>\n<div id="searchbox"></div>': "</div>",
     },
     "search.html": {'<meta name="robots" content="noindex" />': ""},
 }
@@ -35,12 +53,17 @@ NAVIGATION = {'<p class="caption" role="heading">': '<p class="caption">'}
 # Two rules of the style make the browser look at every element again where it need not: a rule for
 # any list that has a class (each has one) when a class of <html> changes, as it does at the start
 # and at each turn of the scrolling; a rule for all that is in an article, when a box gets a role.
+# The contents of the page are in view from 1100 pixels on (book.css makes the room).
 FILES = {
     "scripts/furo.js": {"console.log(`Changed to ${e} mode.`)": "0"},
-    "styles/furo.css": {"dl[class]": "dl", ",article[role=main] *": ""},
+    "styles/furo.css": {
+        "dl[class]": "dl",
+        ",article[role=main] *": "",
+        "@media(max-width:82em)": "@media(max-width:68.74em)",
+    },
 }
 REPLACED_BY_OURS = {"mystnb.*.css", "furo-extensions.css"}
-ONLY_FOR_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
+ONLY_FOR_ITS_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
 BLOCK = r"{%-?\s*block (\w+)"
 
 
@@ -127,8 +150,7 @@ def write_files(app, exception):
 def amend_page(app, pagename, templatename, context, doctree):
     """Leave out the scripts and styles that this page does not use; amend the contents."""
     leave_out(context["css_files"], REPLACED_BY_OURS)
-    if pagename != "search":
-        leave_out(context["script_files"], ONLY_FOR_SEARCH)
+    leave_out(context["script_files"], ONLY_FOR_ITS_SEARCH)
     contents = context["furo_navigation_tree"]
     context["furo_navigation_tree"] = amended(contents, NAVIGATION, "Sphinx's contents")
 

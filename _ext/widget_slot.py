@@ -20,6 +20,7 @@ import json
 import re
 from collections import Counter
 from html import escape, unescape
+from itertools import chain
 from pathlib import Path
 
 from docutils import nodes
@@ -59,11 +60,9 @@ def fill_slots(app, doctree):
         html, text = (outputs.get(kind) for kind in ("text/html", "text/plain"))
         stored = STORED.match(html.astext()) if html else None
         if stored:
-            name = stored[1]
-            used_by(app.env).add(name)
-            html.children = [
-                nodes.raw("", slot(name, json.loads(unescape(stored[2]))), format="html")
-            ]
+            name, state = stored[1], json.loads(unescape(stored[2]))
+            used_by(app.env).add(use(name, state))
+            html.children = [nodes.raw("", slot(name, state), format="html")]
         elif "tag_needs-kernel" in cell_of(bundle)["classes"]:
             note = _NOTE.format(name=escape(text.astext().partition("(")[0]))
             text.children = [nodes.raw("", note, format="html")]
@@ -86,32 +85,46 @@ class Widget(SphinxDirective):
 
     def node(self, name, state):
         """The slot of a widget, noted for its page."""
-        used_by(self.env).add(name)
+        used_by(self.env).add(use(name, state))
         return nodes.raw("", slot(name, state), format="html")
 
 
 def used_by(env):
-    """The names of the widgets of the page that is read."""
+    """The uses of widgets by the page that is read."""
     return env.widgets_used.setdefault(env.docname, set())
 
 
+def use(name, state):
+    """A widget as a page uses it: its name, and its view if each view has a file of its own."""
+    return name, state["view"] if getattr(attnlib.widgets, name).view_files else ""
+
+
 @functools.cache
-def shared():
-    """The files that several widgets import: a page has them once."""
-    counts = Counter(file for name in attnlib.widgets.__all__ for file in core.imported(name))
-    return {file for file, count in counts.items() if count > 1}
+def apart():
+    """The files that a page has once or not at all.
+
+    Several widgets import them, or one view of a widget, or what stands apart itself.
+    """
+    kinds = [(name, getattr(attnlib.widgets, name)) for name in attnlib.widgets.__all__]
+    counts = Counter(file for name, _ in kinds for file in core.imported(name))
+    views = {file for _, kind in kinds for file in kind.view_files.values()}
+    below = {other for file in views for other in core.imported(file)}
+    return {file for file, count in counts.items() if count > 1} | views | below
 
 
-def scripts(names):
-    """The scripts that hand these widgets, and the files they share, to the host: {stem: text}.
+def scripts(uses):
+    """The scripts that hand these widgets, and the files apart, to the host: {stem: text}.
 
     With a widget goes what its traits may be.
     """
-    files = {file for name in names for file in core.imported(name)} & shared()
+    files, names = set(), {name for name, _ in uses}
+    for name, view in uses:
+        other = {f for v, f in getattr(attnlib.widgets, name).view_files.items() if v != view}
+        files |= apart().intersection(core.imported(name, other))
     texts = {file: _call("registerFile", file, core.source(file)) for file in sorted(files)}
-    for name in names:
+    for name in sorted(names):
         bounds = core.bounds(getattr(attnlib.widgets, name))
-        texts[core.stem(name)] = _call("registerWidget", name, core.module(name, shared()), bounds)
+        texts[core.stem(name)] = _call("registerWidget", name, core.module(name, apart()), bounds)
     return texts
 
 
@@ -119,13 +132,16 @@ def _call(function, *values):
     return f"{function}({', '.join(map(json.dumps, values))});\n"
 
 
-def assets(names):
+def assets(uses):
     """The files under _static that these widgets need: {name: text}.
 
     A name changes with its content, so that a reader's browser never keeps an old one.
     """
-    texts = {(file, "css"): core.style(file) for file in ("core", *map(core.stem, names))}
-    texts |= {(file, "js"): text for file, text in scripts(names).items()}
+    styles = chain.from_iterable(
+        core.styled(getattr(attnlib.widgets, name), view) for name, view in sorted(uses)
+    )
+    texts = {(file, "css"): core.style(file) for file in ("core", *styles)}
+    texts |= {(file, "js"): text for file, text in scripts(uses).items()}
     return {
         f"widgets/{file}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
         for (file, suffix), text in texts.items()
@@ -137,7 +153,8 @@ def write_assets(app, builder):
     if builder.format != "html":
         return
     static = Path(app.outdir, "_static")
-    wanted = assets(attnlib.widgets.__all__)
+    kinds = {name: getattr(attnlib.widgets, name).view_files for name in attnlib.widgets.__all__}
+    wanted = assets([(name, view) for name, views in kinds.items() for view in views or [""]])
     for old in static.glob("widgets/*"):
         if f"widgets/{old.name}" not in wanted:
             old.unlink()
@@ -152,7 +169,7 @@ def add_files(app, pagename, templatename, context, doctree):
     if not used:
         return
     app.add_js_file("widget_host.js", loading_method="defer")
-    for name in assets(sorted(used)):
+    for name in assets(used):
         if name.endswith(".css"):
             app.add_css_file(name)
         else:

@@ -22,6 +22,17 @@ ROLES = {
     "cell_high": ("#fffffe", "#000000"),
 }
 
+# What a case of the parity atlas comes to, as the ground of its cell, on which "ink" is readable;
+# on "nan" it is "page". A sign in the cell says the same.
+OUTCOMES = {
+    "equal": ("#eceff1", "#25292c"),
+    "zero": ("#b7e0d4", "#1c5547"),
+    "shares": ("#f6df84", "#665400"),
+    "nan": ("#b3261e", "#ff8a80"),
+    "other": ("#f9b266", "#8a4a00"),
+    "random": ("#d3d3db", "#47474f"),
+}
+
 # Below LOW the dark theme needs white ink; from HIGH on the light theme needs white ink.
 LOW, HIGH = 0.635, 0.845
 
@@ -44,8 +55,9 @@ def css():
     A page is dark because it says so (the site's switch, JupyterLab, VS Code, Colab), or because
     the reader's system does and the page says nothing. On paper it is always light.
     """
+    colours = ROLES | {f"outcome-{name}": pair for name, pair in OUTCOMES.items()}
     light_, dark_ = (
-        " ".join(f"--{role.replace('_', '-')}: {pair[i]};" for role, pair in ROLES.items())
+        " ".join(f"--{role.replace('_', '-')}: {pair[i]};" for role, pair in colours.items())
         for i in (0, 1)
     )
     said = (

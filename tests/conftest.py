@@ -19,13 +19,6 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 pytest.register_assert_rewrite("tests.site.harness")  # its asserts say what they compare, too
 
-# Chapters that are still as in the first edition: the limits of the second are not theirs yet.
-# Whoever rewrites one takes it out.
-FIRST_EDITION = (
-    "15-the-parity-atlas",
-    "16-a-real-encoder",
-)
-
 SITE = ROOT / "_build" / "html"
 CHROMIUM_FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

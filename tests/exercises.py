@@ -42,6 +42,19 @@ OWN = {
         "divmod(int(weights.diagonal(1, 2, 3).mean(axis=-1).argmax()), weights.shape[1])",
         "int(weights.diagonal(-1, 2, 3).mean(axis=-1).argmax())",
     ],
+    "my_sink_softmax": [
+        "attnlib.softmax(scores)",
+        "attnlib.softmax(scores - sink)",
+        "p = np.exp(scores); return p / (p.sum(axis=1, keepdims=True) + sink)",
+    ],
+    "my_rolling_step": [
+        "keys[p % len(keys)] = key; values[p % len(keys)] = value; "
+        "return attnlib.softmax(keys @ query / 8**0.5) @ values, keys, values",
+        "keys, values = np.vstack([keys[1:], key]), np.vstack([values[1:], value]); "
+        "return attnlib.softmax(keys @ query / 8**0.5) @ values, keys, values",
+        "keys[p % len(keys)] = key; values[p % len(keys)] = value; n = min(p, len(keys)); "
+        "return attnlib.softmax(keys[:n] @ query / 8**0.5) @ values[:n], keys, values",
+    ],
     "two_steps": [
         "np.roll(tokens, 1)",
         "S = 50 * X @ X.T; return (attnlib.softmax(S) @ X).argmax(axis=-1)",

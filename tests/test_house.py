@@ -23,7 +23,6 @@ from packaging.utils import canonicalize_name
 
 import attnlib
 from attnlib import check
-from tests.conftest import FIRST_EDITION
 from tools import build, licences
 from tools.refresh import KERNEL
 
@@ -50,7 +49,8 @@ MAY_IMPORT = {
     "pretrained": BELOW | {"safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
-    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets", "atlas", "induction"}
+    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"}
+    | {"atlas", "induction", "pretrained"}
     | MATHEMATICS,
 }
 
@@ -277,20 +277,11 @@ def test_chapters_have_the_same_shape(chapters):
     assert_none(offences, f"every chapter has {REQUIRED}")
 
 
-def rewritten():
-    """Return the chapters of the second edition."""
-    return [c for c in course.read(ROOT) if Path(c.file).stem not in FIRST_EDITION]
-
-
-def test_only_chapters_that_exist_are_of_the_first_edition():
-    assert set(FIRST_EDITION) <= {path.stem for path in CHAPTERS}
-
-
 def test_chapters_are_not_too_long():
     limits = {"words": MOST_WORDS, "lines": MOST_OPEN_LINES}
     offences = [
         f"{chapter.file}: {getattr(chapter, what)} {what}, at most {most}"
-        for chapter in rewritten()
+        for chapter in course.read(ROOT)
         for what, most in limits.items()
         if getattr(chapter, what) > most
     ]
@@ -300,7 +291,7 @@ def test_chapters_are_not_too_long():
 def test_code_is_as_wide_as_the_text():
     offences = [
         f"{chapter.file}, {cell.id}: {line}"
-        for chapter in rewritten()
+        for chapter in course.read(ROOT)
         for cell in chapter.notebook.cells
         if cell.cell_type == "code"
         for line in cell.source.splitlines()
@@ -312,7 +303,7 @@ def test_code_is_as_wide_as_the_text():
 def test_a_solution_is_closed():
     offences = [
         f"{chapter.file}, {cell.id}"
-        for chapter in rewritten()
+        for chapter in course.read(ROOT)
         for section, cell, text in chapter.cells
         if section == "Exercises"
         and cell.cell_type == "code"
@@ -345,11 +336,18 @@ def prose(notebook):
 AS_A_TERM = {"mean": r"(?:a|the)\s+means?"}
 
 
+def looked_up():
+    """Return the notebooks that stand behind the chapters, in their order."""
+    files = re.findall(r"- file: (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    paths = (ROOT / f"{file}.ipynb" for file in files if "/" not in file)
+    return [nbformat.read(path, as_version=4) for path in paths if path.is_file()]
+
+
 def test_each_term_is_linked_from_its_first_use(chapters):
     glossary = (ROOT / "glossary.md").read_text(encoding="utf-8").partition(":::{glossary}")[2]
     terms = re.findall(r"^(?!:)\S.*$", glossary, re.MULTILINE)
     assert len(terms) > 70
-    book = "\n".join(map(prose, chapters.values()))
+    book = "\n".join(map(prose, [*chapters.values(), *looked_up()]))
     unlinked = re.sub(r"\{term\}`[^`]*`", lambda role: " " * len(role[0]), book)
     offences = []
     for term in terms:
@@ -358,7 +356,7 @@ def test_each_term_is_linked_from_its_first_use(chapters):
         role = rf"\{{term\}}`(?:[^`]*<)?{re.escape(term)}>?`"
         linked = re.search(role, book, re.IGNORECASE)
         if not linked:
-            offences.append(f"{term}: no chapter links to it")
+            offences.append(f"{term}: no chapter and no page to look things up in links to it")
         elif used and used.start() < linked.start():
             around = " ".join(book[max(0, used.start() - 60) : used.end() + 40].split())
             offences.append(f"{term}: used before its link, in ...{around}...")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnlib import palette
-from attnlib.palette import ROLES, cell_ink
+from attnlib.palette import OUTCOMES, ROLES, cell_ink
 
 THEMES = {"light": 0, "dark": 1}
 TEXT_ROLES = ("query", "key", "value", "weight", "ink", "muted")
@@ -34,7 +34,7 @@ DEFICIENCIES = {
 
 def rgb(role, theme):
     """Return the sRGB channels of a role, from 0 to 1."""
-    digits = ROLES[role][THEMES[theme]]
+    digits = (ROLES | OUTCOMES)[role][THEMES[theme]]
     return np.array([int(digits[at : at + 2], 16) for at in (1, 3, 5)]) / 255
 
 
@@ -92,6 +92,13 @@ def test_numbers_in_cells_are_readable(theme):
 def test_numbers_in_highlighted_cells_are_readable(role, theme):
     cell = 0.15 * rgb(role, theme) + 0.85 * rgb("page", theme)
     assert contrast(rgb("ink", theme), cell) >= 4.5
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_signs_in_the_atlas_are_readable(outcome, theme):
+    ink = "page" if outcome == "nan" else "ink"
+    assert contrast(rgb(ink, theme), rgb(outcome, theme)) >= 4.5
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -94,11 +94,6 @@ def test_a_page_loads_what_it_uses(context):
     assert context["furo_navigation_tree"] == '<p class="caption">Chapters</p>'
 
 
-def test_the_search_keeps_its_scripts(context):
-    theme.amend_page(None, "search", "search.html", context, None)
-    assert len(context["script_files"]) == 5
-
-
 @pytest.mark.parametrize(
     ("kind", "name"), [("css_files", "mystnb.*.css"), ("script_files", "documentation_options.js")]
 )

@@ -35,6 +35,7 @@ IN_THE_SITE = [
     ("Pyodide", None, "MPL-2.0", "Python in the page, where the site has it"),
     ("CPython", None, "PSF-2.0", "within Pyodide"),
     ("NumPy", None, "BSD-3-Clause", "for Pyodide"),
+    ("all-MiniLM-L6-v2", None, "Apache-2.0", "the encoder's weights, where the site has them"),
 ]
 # What has no file of its own: the copyright lines of the sources, under the common texts.
 COPYRIGHT = {
@@ -52,6 +53,9 @@ The licence: https://docs.python.org/3.13/license.html""",
     "NumPy": """\
 Copyright (c) 2005-2025, NumPy Developers. Its file in the site holds the licence in full, and those
 of what it bundles.""",
+    "all-MiniLM-L6-v2": """\
+By the authors of sentence-transformers; in the site its weights are rounded and cut into pieces.
+The source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2""",
 }
 APACHE = "requests"  # a package that has the text of the Apache License
 # Packages that are needed on other systems only, or whose metadata do not say.

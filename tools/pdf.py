@@ -21,7 +21,10 @@ from tools.install import SetupError, find_browser, say
 
 BOOK = SITE.parent / "attention-by-hand.pdf"
 LICENCE = "Code: MIT. Text and figures: CC BY 4.0."
-NOTE = "In the online book the instruments move; here each stands as it starts."
+NOTE = (
+    "In the online book the instruments move; here each stands as it starts. The code of pictures "
+    "and proofs is in the notebooks."
+)
 
 FRONT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>{heads}</style></head><body class="book" data-theme="light">
@@ -161,7 +164,7 @@ def print_book(book, browser, folder):
     """Print the book twice, the second time with page numbers; return a PdfReader."""
     source, target = folder / "book.html", folder / "book.pdf"
     source.write_text(str(book), encoding="utf-8")
-    page = browser.new_page()
+    page = browser.new_page(java_script_enabled=False)  # pictures are whole, as without a script
     page.goto(source.as_uri())
     for time in ("first", "second"):
         say(f"Printing the book for the {time} time ...")

@@ -1,6 +1,8 @@
 /* The little that a page does by itself: copy buttons, scrolling by keyboard, drawers, answers. */
 "use strict";
 
+const HERE = document.currentScript.src || location.href; // where the other scripts are
+
 /* A code block gets a button that copies it. */
 function addCopyButton(pre) {
   const button = document.createElement("button");
@@ -87,6 +89,42 @@ for (const [id, [name, drawer]] of Object.entries(DRAWERS)) {
     .forEach(label => makeButton(label, name, document.querySelector(drawer)));
 }
 
+/* The search comes when it is asked for, by its link or by "/"; without it the link leads on. */
+const SEARCH = new URL("search.js", HERE);
+function search() {
+  if (self.openSearch) return self.openSearch();
+  const script = document.createElement("script");
+  script.src = SEARCH;
+  script.onload = () => self.openSearch();
+  script.onerror = () => { location.href = new URL("../search.html", SEARCH); };
+  return document.head.append(script);
+}
+
+const TYPED = "textarea, select, [contenteditable], " +
+  "input:not([type=range], [type=checkbox], [type=radio], [type=button])";
+document.addEventListener("click", event => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!event.target.closest("[data-search]")) return;
+  event.preventDefault();
+  search();
+});
+document.addEventListener("keydown", event => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.defaultPrevented || event.target.closest?.(TYPED)) return;
+  event.preventDefault();
+  search();
+});
+
+/* The contents of the book show the page that is read, also where it stands far down: with the next
+   frame, whose layout is made anyway. */
+const shelf = document.querySelector(".sidebar-scroll");
+const page = shelf?.querySelector(".current-page > a");
+function showPage() {
+  const below = page.getBoundingClientRect().bottom - shelf.getBoundingClientRect().bottom;
+  if (below > 0) shelf.scrollTo({ top: below + shelf.clientHeight / 2, behavior: "instant" });
+}
+if (page && matchMedia("(min-width: 63.01em)").matches) requestAnimationFrame(showPage);
+
 /* A prediction that was made, or given up, opens the answer below it. */
 const answers = Array.from(document.querySelectorAll("article details.answer"));
 addEventListener("predicted", event => {
@@ -142,6 +180,17 @@ function putBack() {
 addEventListener("beforeprint", gather);
 addEventListener("afterprint", putBack);
 
+/* Linked reading (_ext/symbols.js) comes when somebody points at what it knows, or goes on by Tab. */
+const linked = document.createElement("script");
+linked.src = new URL("symbols.js", HERE);
+const KNOWN = "mjx-container, .math, pre, code, .widget-slot";
+for (const sign of ["pointerover", "pointerdown", "keydown"]) {
+  addEventListener(sign, event => {
+    const asked = event.key === "Tab" || event.target.closest?.(KNOWN);
+    if (asked && !linked.isConnected) document.head.append(linked);
+  });
+}
+
 /* In the contents a chapter of which everything is answered gets a tick. */
 function tick() {
   const right = new Set();
@@ -156,33 +205,53 @@ function tick() {
 }
 for (const event of ["storage", "attention-by-hand:progress", "pageshow"]) addEventListener(event, tick);
 
-/* A chapter is where the reader is. The start page leads on to it; only this browser knows. What
-   was kept counts only if the start page has a link to it. */
+/* A chapter is where the reader is, and the section. The start page leads on to it, and the contents
+   of pages that are no chapters mark it; only this browser knows. What was kept counts only if there
+   is a link to it. */
 const PLACE = "attention-by-hand-place";
 const begin = document.querySelector(".begin a");
+const chapter = location.pathname.match(/[/](chapters[/][^/]+[.]html)$/)?.[1];
+
+function kept() {
+  try {
+    return localStorage.getItem(PLACE)?.match(/^([^#]+)(#[\w-]+)?$/) ?? [];
+  } catch {
+    return []; // a browser that keeps nothing begins anew
+  }
+}
 
 function leadOn({ href, title }) {
-  let place = null;
-  try {
-    place = localStorage.getItem(PLACE);
-  } catch {} // a browser that keeps nothing begins anew
+  const [, place, section = ""] = kept();
   const last = [...document.querySelectorAll("article section a")]
     .find(link => link !== begin && place && link.href.endsWith(`/${place}`));
-  begin.href = last?.href ?? href;
+  begin.href = last ? last.href + section : href;
   begin.querySelector("strong").textContent = last ? "Continue" : "Begin";
   begin.querySelector("em").textContent = last?.textContent ?? title;
 }
 
+function keepPlace() {
+  const section = document.querySelector(".toc-tree .scroll-current > a")?.hash ?? "";
+  try {
+    localStorage.setItem(PLACE, chapter + section);
+  } catch {}
+}
+
+function markPlace() {
+  const [, place] = kept();
+  for (const link of document.querySelectorAll(".sidebar-tree a[data-asks]")) {
+    link.classList.toggle("reached", link.href.endsWith(`/${place}`));
+  }
+}
+
+const erased = ["storage", "attention-by-hand:progress", "pageshow"]; // here or elsewhere
+if (chapter) {
+  keepPlace();
+  addEventListener("pagehide", keepPlace);
+} else {
+  for (const event of erased) addEventListener(event, markPlace);
+}
 if (begin) {
   const first = { href: begin.href, title: begin.querySelector("em").textContent };
-  // Also when it is erased, here or elsewhere, and when the page comes back as it was left.
-  for (const event of ["storage", "attention-by-hand:progress", "pageshow"]) {
-    addEventListener(event, () => leadOn(first));
-  }
+  for (const event of erased) addEventListener(event, () => leadOn(first));
   leadOn(first);
-} else {
-  const chapter = location.pathname.match(/[/](chapters[/][^/]+[.]html)$/)?.[1];
-  try {
-    if (chapter) localStorage.setItem(PLACE, chapter);
-  } catch {}
 }

@@ -29,7 +29,7 @@
   /** The address of a text as a module, after those of what it imports. */
   function addressOf(source) {
     const linked = source.replace(/(?<= from )"\.\/(\w+)\.js"/g, (_, file) => {
-      if (!places.has(file)) places.set(file, addressOf(files.get(file)));
+      if (!places.has(file)) places.set(file, addressOf(files.get(file) ?? "")); // none: a view that the page does not show
       return JSON.stringify(places.get(file));
     });
     return URL.createObjectURL(new Blob([linked], { type: "text/javascript" }));

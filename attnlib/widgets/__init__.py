@@ -3,6 +3,7 @@
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.backwards import Backwards
 from attnlib.widgets.cost_calculator import CostCalculator
+from attnlib.widgets.encoder import Encoder
 from attnlib.widgets.flow import Flow
 from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.layer_explorer import LayerExplorer
@@ -15,11 +16,13 @@ from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
 from attnlib.widgets.scaling_explorer import ScalingExplorer
+from attnlib.widgets.then_and_now import ThenAndNow
 
 __all__ = [
     "AttentionExplorer",
     "Backwards",
     "CostCalculator",
+    "Encoder",
     "Flow",
     "HeadsViewer",
     "LayerExplorer",
@@ -32,4 +35,5 @@ __all__ = [
     "Progress",
     "Quiz",
     "ScalingExplorer",
+    "ThenAndNow",
 ]

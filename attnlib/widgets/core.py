@@ -6,6 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import ClassVar
 
 import anywidget
 import numpy as np
@@ -29,9 +30,12 @@ def stem(name):
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-def imported(name):
-    """The files that the widget `name` imports, each after those that it imports itself."""
-    return list(dict.fromkeys(_imported(stem(name))))
+def imported(name, without=()):
+    """The files that the widget `name` imports, each after those that it imports itself.
+
+    Those `without` are left out, and so is what only they import.
+    """
+    return list(dict.fromkeys(_imported(stem(name), without)))
 
 
 def module(name, apart=()):
@@ -61,10 +65,11 @@ def source(file):
     return bare((_HERE / f"{file}.js").read_text(encoding="utf-8"))
 
 
-def _imported(file):
+def _imported(file, without):
     for _, other in _IMPORT.findall(source(file)):
-        yield from _imported(other)
-        yield other
+        if other not in without:
+            yield from _imported(other, without)
+            yield other
 
 
 def _enclosed(file):
@@ -108,6 +113,12 @@ def bounds(cls):
 def style(file):
     """The style of a widget, or "core", the one that all share, bare."""
     return bare((_HERE / f"{file}.css").read_text(encoding="utf-8"))
+
+
+def styled(cls, view=None):
+    """The files of a widget's style: that of the widget, and those of one view or of each."""
+    views = (file for each, file in cls.view_files.items() if view in (None, each))
+    return [stem(cls.__name__), *(file for file in views if (_HERE / f"{file}.css").exists())]
 
 
 def bare(text):
@@ -174,14 +185,17 @@ class CourseWidget(anywidget.AnyWidget):
 
     A class `MaskPainter` finds its module in `mask_painter.js` and its style in
     `mask_painter.css`. Its state is its synced traits, in the order in which they are defined;
-    those that are read-only are data that the module needs and nobody sets.
+    those that are read-only are data that the module needs and nobody sets. Where its trait `view`
+    chooses one of several pictures for good, `view_files` names the file that draws each of them.
     """
+
+    view_files: ClassVar[dict] = {}
 
     def __init_subclass__(cls, **kwargs):
         # anywidget makes a class of the same name anew for each widget, with traits for the two.
         if "_esm" not in vars(cls):
             cls._esm = module(cls.__name__)
-            cls._css = palette.css() + style("core") + style(stem(cls.__name__))
+            cls._css = palette.css() + "".join(map(style, ["core", *styled(cls)]))
             traits = ((n, t) for n, t in vars(cls).items() if isinstance(t, traitlets.TraitType))
             cls._state = {name: trait for name, trait in traits if trait.metadata.get("sync")}
             cls._shown = [name for name, trait in cls._state.items() if not trait.read_only]

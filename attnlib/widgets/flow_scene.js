@@ -86,7 +86,7 @@ export function scene(plan, { falls, now, head, look, found, focus, still }) {
         lines(c, all.filter(({ stage }) => stage === now.s))),
       group({ "data-key": "ribbons", class: "made" }, now.s >= when.blend && kept("ribbons", rests(when.blend), () => ribbons(c))),
       group({ "data-key": "names" }, names(c)),
-      Object.keys(blocks).map((id) => group({ "data-key": id, "data-block": id, class: "made", opacity: strength(plan, id, now) },
+      Object.keys(blocks).map((id) => group({ "data-key": id, "data-block": id, "data-holds": id === "G" && holds(plan, now), class: "made", opacity: strength(plan, id, now) },
         blocks[id].stage <= now.s && kept(id, rests(blocks[id].stage, ...(changes[id] ?? [])), () => (id === "G" ? crossing(c) : tiles(c, id))))),
       group({ "data-key": "gates", class: "gates" }, gates(c)),
       group({ "data-key": "titles" }, titles(c)),
@@ -94,6 +94,9 @@ export function scene(plan, { falls, now, head, look, found, focus, still }) {
     ],
   };
 }
+
+/** What the crossing holds: scores, scaled scores, then weights. Elsewhere on the page that symbol lights up. */
+const holds = ({ when }, { s }) => (s >= when.softmax ? "A" : s >= when.scale ? "~S" : "S");
 
 function lines({ plan, now, found }, all) {
   const { lit } = plan.stages[now.s];

@@ -9,7 +9,6 @@ from axe_playwright_python.base import AXE_SCRIPT
 from hypothesis import HealthCheck, settings
 
 from attnlib import palette
-from attnlib.widgets import core
 from tests.conftest import ROOT, serve
 from tests.widgets.pictures import picture, run
 
@@ -71,13 +70,16 @@ def host():
 
 def write_page(folder, *widgets):
     """Write a page with these widgets, and what it refers to."""
-    names = sorted({type(widget).__name__ for widget in widgets})
-    slots = "".join(widget_slot.slot(type(widget).__name__, widget.state) for widget in widgets)
-    styles = "".join(map(core.style, ["core", *map(core.stem, names)]))
+    states = [(type(widget).__name__, widget.state) for widget in widgets]
+    slots = "".join(widget_slot.slot(*each) for each in states)
+    files = widget_slot.assets({widget_slot.use(*each) for each in states}).items()
+    styles, scripts = (
+        "".join(text for name, text in files if name.endswith(end)) for end in (".css", ".js")
+    )
     for file, text in {
         "page.html": PAGE.format(slots=slots, css=palette.css() + styles),
         "widget_host.js": host(),
-        "module.js": "".join(widget_slot.scripts(names).values()),
+        "module.js": scripts,
     }.items():
         (folder / file).write_text(text, encoding="utf-8")
 
@@ -87,6 +89,19 @@ def served(folder):
     """Give the addresses of the page over http and from disk."""
     with serve(folder) as address:
         yield {"http": f"{address}/page.html", "file": (folder / "page.html").as_uri()}
+
+
+def page_of(*widgets):
+    """A fixture for a test file: the addresses of a page with these widgets."""
+
+    @pytest.fixture(scope="module")
+    def addresses(tmp_path_factory):
+        folder = tmp_path_factory.mktemp("widgets")
+        write_page(folder, *widgets)
+        with served(folder) as addresses:
+            yield addresses
+
+    return addresses
 
 
 def wake(page, address):
@@ -136,6 +151,15 @@ def drawn_texts(widget, parts):
     """What these parts say in the picture that the engine draws."""
     soup = picture(widget)
     return {part: soup.select_one(f"[data-part={part}]").get_text() for part in parts}
+
+
+def showing(kind, parts):
+    """A function that tells whether the page's widget says what one with these traits would."""
+
+    def shows(page, **traits):
+        return texts(page, parts) == drawn_texts(kind(**traits), parts)
+
+    return shows
 
 
 def copied(page):

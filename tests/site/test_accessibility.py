@@ -15,7 +15,7 @@ from tests.site.pages import (
 )
 
 # Of radio buttons Tab stops at one, and the arrow keys lead to the others.
-CONTROLS = "a[href], button, input, select, summary, [tabindex]"
+CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]"
 STOPS = f"""slot => new Set([...slot.querySelectorAll("{CONTROLS}")]
   .filter(stop => stop.tabIndex >= 0 && !stop.disabled)
   .filter(stop => stop.checkVisibility({{visibilityProperty: true}}))

@@ -3,27 +3,14 @@
 import pytest
 
 from attnlib.widgets import AttentionExplorer
-from tests.site.harness import FRAMES, drawn_texts, phone, served, texts, wake, write_page
+from tests.site.harness import FRAMES, page_of, phone, showing
 
 HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
 PARTS = ("d_k_value", "largest", "row_word", "top_word", "entropy")
 
 
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("explorer")
-    write_page(folder, AttentionExplorer())
-    with served(folder) as addresses:
-        yield addresses
-
-
-@pytest.fixture
-def live(page, addresses):
-    return wake(page, addresses["http"])
-
-
-def shows(page, **state):
-    return texts(page, PARTS) == drawn_texts(AttentionExplorer(**state), PARTS)
+addresses = page_of(AttentionExplorer())
+shows = showing(AttentionExplorer, PARTS)
 
 
 def test_keyboard_alone_moves_everything(live):

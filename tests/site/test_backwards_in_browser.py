@@ -4,35 +4,13 @@ import pytest
 from playwright.sync_api import expect
 
 from attnlib.widgets import Backwards
-from tests.site.harness import (
-    FRAMES,
-    assert_nothing_moves,
-    drawn_texts,
-    phone,
-    served,
-    texts,
-    wake,
-    write_page,
-)
+from tests.site.harness import FRAMES, assert_nothing_moves, page_of, phone, showing
 
 PARTS = ("by", "foretold", "really", "slope", "graph")
 
 
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("backwards")
-    write_page(folder, Backwards(stage="forwards"))
-    with served(folder) as addresses:
-        yield addresses
-
-
-@pytest.fixture
-def live(page, addresses):
-    return wake(page, addresses["http"])
-
-
-def shows(page, **state):
-    return texts(page, PARTS) == drawn_texts(Backwards(**state), PARTS)
+addresses = page_of(Backwards(stage="forwards"))
+shows = showing(Backwards, PARTS)
 
 
 def entry(page, name):

@@ -48,6 +48,7 @@ def test_it_plays_by_itself_and_stops(awake):
         " && document.querySelector('[name=moment]').value > 4.1"
     )
     awake.get_by_role("button", name="Pause").click()
+    awake.evaluate(FRAMES)
     moment = awake.locator("[name=moment]").input_value()
     awake.wait_for_timeout(200)
     assert awake.locator("[name=moment]").input_value() == moment

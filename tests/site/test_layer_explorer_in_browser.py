@@ -11,19 +11,12 @@ from tests.site.harness import (
     assert_nothing_moves,
     assert_words_fit,
     ends_of_sliders,
+    page_of,
     phone,
-    served,
     wake,
-    write_page,
 )
 
-
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("layer")
-    write_page(folder, LayerExplorer())
-    with served(folder) as addresses:
-        yield addresses
+addresses = page_of(LayerExplorer())
 
 
 def shown(page):

@@ -8,12 +8,10 @@ from attnlib.widgets.letters import LETTERS
 from tests.site.harness import (
     assert_nothing_moves,
     axe_findings,
-    drawn_texts,
+    page_of,
     phone,
-    served,
-    texts,
+    showing,
     wake,
-    write_page,
 )
 
 PARTS = ("said", "place_value")
@@ -44,21 +42,8 @@ READINGS = """async () => {
 FRAME = 1000 / 60  # milliseconds
 
 
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("letters")
-    write_page(folder, Letters())
-    with served(folder) as addresses:
-        yield addresses
-
-
-@pytest.fixture
-def live(page, addresses):
-    return wake(page, addresses["file"])
-
-
-def shows(page, **state):
-    return texts(page, PARTS) == drawn_texts(Letters(**state), PARTS)
+addresses = page_of(Letters())
+shows = showing(Letters, PARTS)
 
 
 def wait_for_score(page):

@@ -9,19 +9,13 @@ from tests.site.harness import (
     assert_nothing_moves,
     assert_words_fit,
     ends_of_sliders,
+    page_of,
     phone,
-    served,
     wake,
     write_page,
 )
 
-
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("positions")
-    write_page(folder, PositionsExplorer())
-    with served(folder) as addresses:
-        yield addresses
+addresses = page_of(PositionsExplorer())
 
 
 def shown(page, at=0):
@@ -111,12 +105,7 @@ def test_nothing_moves_and_words_fit_from_end_to_end(browser, addresses, width):
 MOVING = ("order", "clocks", "turned")
 
 
-@pytest.fixture(scope="module")
-def scenes(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("scenes")
-    write_page(folder, *(PositionsExplorer(scene=scene, d_model=8) for scene in MOVING))
-    with served(folder) as addresses:
-        yield addresses
+scenes = page_of(*(PositionsExplorer(scene=scene, d_model=8) for scene in MOVING))
 
 
 def test_a_button_turns_the_clocks_and_they_arrive(page, scenes):

@@ -12,7 +12,7 @@ from tests.site.harness import (
     SHIFTS,
     awake,
     axe,
-    served,
+    page_of,
     themes,
     wake,
     write_page,
@@ -45,17 +45,7 @@ def widgets():
     ]
 
 
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("practice")
-    write_page(folder, *widgets())
-    with served(folder) as addresses:
-        yield addresses
-
-
-@pytest.fixture
-def live(page, addresses):
-    return wake(page, addresses["http"])
+addresses = page_of(*widgets())
 
 
 def slot(page, at):

@@ -1,4 +1,4 @@
-"""What a reader does with the site: search, turn pages, change the theme, copy, read without JS."""
+"""What a reader does with the site: turn pages, change the theme, copy, read without JS."""
 
 import json
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import ROOT, SITE
 from tests.site.harness import BLOCKED, FULL, awake
+from tests.site.pages import FRAME, OVERHANG, PAGES, SCROLL, soup
 
 CHAPTER_2 = "chapters/02-queries-keys-values.html"
 CHAPTER_3 = "chapters/03-chai-piyo-by-hand.html"
@@ -16,28 +17,6 @@ PHONE = {"width": 360, "height": 740}
 def address(request, site):
     """Give the address of a page, over http and from disk."""
     return lambda name: f"{site}/{name}" if request.param == "http" else (SITE / name).as_uri()
-
-
-def test_search_finds_the_chapter(page, address):
-    page.goto(address("index.html"))
-    page.locator("input[name=q]").first.fill("piyo")
-    page.keyboard.press("Enter")
-    link = page.locator("#search-results a", has_text="Chai piyo").first
-    link.wait_for()
-    link.click()
-    page.wait_for_selector("h1")
-    assert CHAPTER_3 in page.url
-
-
-def test_search_of_nothing_known_says_so(page, address):
-    page.goto(address("search.html") + "?q=zzyzx")
-    page.locator("#search-results", has_text="did not match").wait_for()
-
-
-def test_hostile_search_is_text(page, address):
-    page.goto(address("search.html") + "?q=%3Cimg+src%3Dx+onerror%3D%22document.title%3D1%22%3E")
-    page.locator("#search-results", has_text="did not match").wait_for()
-    assert page.title() != "1" and page.locator("#search-results img").count() == 0
 
 
 def test_theme_follows_the_system_and_the_switch(browser, address):
@@ -66,7 +45,7 @@ def test_without_storage_theme_search_and_predictions_go_on(browser, site, troub
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.add_init_script(trouble)
     page.goto(f"{site}/search.html?q=piyo")
-    page.locator("#search-results a", has_text="Chai piyo").first.click()
+    page.locator(".found a", has_text="Chai piyo").first.click()
     page.wait_for_url(f"**/{CHAPTER_3}*")
     awake(page)
     seen = []
@@ -100,21 +79,83 @@ def test_phone_menu_by_keyboard(page, site):
     assert CHAPTER_2 in page.url
 
 
-@pytest.mark.parametrize("width", [820, 1008, 1009, 1024, 1072, 1280])
-def test_every_width_has_its_way_to_the_chapters(page, site, width):
+NARROW, WIDE = [320, 360, 480, 736, 820, 1008], [1100, 1247, 1280, 1312, 1313, 1552, 1920, 2560]
+IN_SIGHT = """selector => {
+  const [link] = [...document.querySelectorAll(selector)].filter(one => one.checkVisibility());
+  const { left, right, top, bottom } = link.getBoundingClientRect();
+  const under = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  return left >= 0 && right <= innerWidth && link.contains(under);
+}"""
+COLUMNS = """() => [".sidebar-drawer", "article", ".toc-drawer"].map(part =>
+  document.querySelector(part).getBoundingClientRect()).flatMap(box => [box.left, box.right])"""
+
+
+@pytest.mark.parametrize("width", [*NARROW, 1009, 1024, 1072, 1073, 1099, *WIDE])
+def test_every_width_has_its_way_to_the_chapters_and_sections(page, site, width):
     page.set_viewport_size({"width": width, "height": 768})
     page.goto(f"{site}/{CHAPTER_3}")
-    menu = page.get_by_role("button", name="Menu")
-    if menu.is_visible():
-        menu.click()
+    assert page.evaluate(OVERHANG) <= 0
+    if width not in WIDE:
+        page.locator("button[aria-label=Contents]:visible").click()
+        page.locator(".toc-tree a", has_text="Scores").click()
+        page.wait_for_url("**#scores")
+    else:  # three columns, side by side
+        assert page.evaluate(IN_SIGHT, ".toc-tree a[href='#scores']")
+        columns = page.evaluate(COLUMNS)
+        assert columns == sorted(columns) and 640 <= columns[3] - columns[2] <= 740
+    if width in NARROW:
+        page.locator("button[aria-label=Menu]").click()
     page.locator(".sidebar-tree a", has_text="Queries").click()
     page.wait_for_url(f"**/{CHAPTER_2}")
+
+
+def test_the_contents_show_a_page_that_stands_far_down_in_them(page, site):
+    page.set_viewport_size({"width": 1280, "height": 500})
+    page.goto(f"{site}/glossary.html")
+    page.evaluate(FRAME)
+    assert page.evaluate(IN_SIGHT, ".sidebar-tree .current-page > a")
+
+
+def test_the_contents_mark_the_chapter_that_was_read_last(page, site):
+    marked = ".sidebar-tree a.reached"
+    page.goto(f"{site}/glossary.html")
+    assert page.locator(marked).count() == 0
+    page.goto(f"{site}/{CHAPTER_3}")
+    assert page.locator(marked).count() == 0  # there it is the page itself
+    page.goto(f"{site}/glossary.html")
+    assert page.locator(marked).get_attribute("href") == CHAPTER_3
+
+
+@pytest.mark.parametrize(
+    ("width", "way"), [(360, ".here"), (1024, ".back-to-top"), (1280, ".toc-tree a[href='#']")]
+)
+def test_the_way_back_to_the_top_covers_no_line(page, site, width, way):
+    page.set_viewport_size({"width": width, "height": 768})
+    page.goto(f"{site}/{CHAPTER_3}#scores")
+    awake(page)
+    page.wait_for_function("() => scrollY > 1000")
+    page.evaluate(SCROLL)
+    page.mouse.wheel(0, -300)  # then Furo shows it
+    page.locator(way).wait_for()
+    box, text = page.locator(way).bounding_box(), page.locator("article").bounding_box()
+    apart = box["x"] >= text["x"] + text["width"] or box["y"] + box["height"] <= 64
+    assert apart and box["x"] + box["width"] <= width
+    page.locator(way).click()
+    page.wait_for_function("() => scrollY === 0")
 
 
 def test_a_phone_says_which_chapter_this_is_and_a_line_how_much_is_read(page, site):
     page.set_viewport_size(PHONE)
     page.goto(f"{site}/{CHAPTER_3}")
     assert page.locator(".mobile-header .here").inner_text() == page.locator("h1").inner_text()
+    for name in PAGES:  # none is cut
+        here = soup(name).select_one(".mobile-header .here")
+        if here:
+            page.locator(".mobile-header .here").evaluate(
+                "(here, title) => { here.textContent = title; }", here.get_text()
+            )
+        box, bar = (page.locator(at).bounding_box() for at in (".here", ".mobile-header"))
+        assert box["height"] <= bar["height"] and box["width"] <= 210, name
     line = "getComputedStyle(document.body, '::before').scale"
     assert page.evaluate(line) == "0 1"
     page.evaluate("scrollTo(0, document.body.scrollHeight)")

@@ -1,28 +1,13 @@
 """ScalingExplorer in a real browser: by keyboard, by a tap, between its stops."""
 
-import pytest
-
 from attnlib.widgets import ScalingExplorer
-from tests.site.harness import drawn_texts, phone, served, texts, wake, write_page
+from tests.site.harness import page_of, phone, showing, texts
 
 PARTS = ("d_k_value", "spread", "theory", "largest", "slope")
 
 
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("scaling")
-    write_page(folder, ScalingExplorer())
-    with served(folder) as addresses:
-        yield addresses
-
-
-@pytest.fixture
-def live(page, addresses):
-    return wake(page, addresses["http"])
-
-
-def shows(page, **state):
-    return texts(page, PARTS) == drawn_texts(ScalingExplorer(**state), PARTS)
+addresses = page_of(ScalingExplorer())
+shows = showing(ScalingExplorer, PARTS)
 
 
 def test_keyboard_alone_moves_everything(live):

@@ -1,6 +1,7 @@
 """The built site as it is written: every page, and what is left of it without JavaScript."""
 
 import functools
+import json
 import re
 from collections import Counter
 from urllib.parse import urlsplit
@@ -8,7 +9,7 @@ from urllib.parse import urlsplit
 import nbformat
 import pytest
 from bs4 import NavigableString, Tag
-from widget_slot import scripts
+from widget_slot import scripts, use
 
 from tests.conftest import ROOT, SITE
 from tests.site.pages import (
@@ -41,8 +42,8 @@ def test_policy_comes_first_and_allows_the_site_alone(name):
         "img-src": {"data:"},
         "font-src": {"data:"},
     }
-    if soup(name).select("[data-exercise]"):
-        extra["script-src"].add("'wasm-unsafe-eval'")  # Python
+    if soup(name).select("[data-exercise], script[data-encoder]"):
+        extra["script-src"].add("'wasm-unsafe-eval'")  # Python, the encoder's kernel
     for directive, sources in directives.items():
         sources = {source for source in sources.split() if not source.startswith("'sha256-")}
         assert sources <= {"'self'", "'none'"} | extra.get(directive, set()), directive
@@ -156,7 +157,7 @@ def test_nothing_raw_is_left(name):
     ]
     unread = "script, style, .cell.tag_raises-exception"
     assert TROUBLE.findall(text_without(name, unread)) == []
-    assert RAW.findall(text_without(name, f"{unread}, pre, code")) == []
+    assert RAW.findall(text_without(name, f"{unread}, pre, code, [role=grid]")) == []
     assert [words for words in heard if RAW.search(words) or re.search(r"\\\w|\$", words)] == []
 
 
@@ -188,7 +189,8 @@ def test_figures_have_no_colour_of_their_own(name):
 @every_page
 def test_a_page_fetches_what_its_widgets_need_and_no_more(name):
     links = [script["src"] for script in soup(name).select("script[src*='/widgets/']")]
-    needed = scripts({slot["data-widget"] for slot in soup(name).select(".widget-slot")})
+    slots = soup(name).select(".widget-slot")
+    needed = scripts({use(s["data-widget"], json.loads(s["data-state"])) for s in slots})
     found = {(SITE / target(name, link)[0]).read_text(encoding="utf-8") for link in links}
     assert found == set(needed.values()) and len(links) == len(needed)
 

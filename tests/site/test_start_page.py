@@ -81,6 +81,13 @@ def test_a_reader_goes_on_where_the_last_visit_ended(page, site, scheme):
     assert way_in(page)[0] == "Continue"
 
 
+def test_a_reader_goes_on_in_the_section_where_the_last_visit_ended(page, site):
+    page.goto(f"{site}/{CHAPTER_3}#scores")
+    page.locator(".toc-tree .scroll-current > a[href='#scores']").wait_for()
+    page.goto(f"{site}/index.html")
+    assert way_in(page) == ("Continue", "3. “Chai piyo” by hand", f"{CHAPTER_3}#scores")
+
+
 @pytest.mark.parametrize("junk", ["", "chapters/none.html", "index.html", "javascript:alert(1)"])
 def test_a_place_that_the_page_does_not_know_is_none(page, site, junk):
     page.goto(f"{site}/index.html")

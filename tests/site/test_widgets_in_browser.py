@@ -183,7 +183,7 @@ def test_copy_fills_the_clipboard_and_says_so(page, addresses):
 def test_a_weight_opens_under_the_microscope_and_leads_to_the_next(page, addresses):
     wake(page, addresses["http"])
     asked = page.locator(".widget-slot:has([name=why], [data-why])").all()
-    assert len(asked) == 7  # Flow opens it on a weight alone, PositionsExplorer in one scene
+    assert len(asked) == 8  # Flow opens it on a weight alone, PositionsExplorer in one scene
     for slot in asked:
         why = slot.locator("[name=why], [data-why]").first
         why.click()

@@ -6,11 +6,13 @@ import numpy as np
 from hypothesis import Phase, find, settings
 from hypothesis import strategies as st
 
+from attnlib import atlas
 from attnlib.masks import causal_mask
 from attnlib.widgets import (
     AttentionExplorer,
     Backwards,
     CostCalculator,
+    Encoder,
     Flow,
     HeadsViewer,
     LayerExplorer,
@@ -23,6 +25,7 @@ from attnlib.widgets import (
     Progress,
     Quiz,
     ScalingExplorer,
+    ThenAndNow,
     backwards,
     plane,
     positions_explorer,
@@ -30,11 +33,13 @@ from attnlib.widgets import (
 from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.core import DIVISORS
 from attnlib.widgets.cost_calculator import KINDS
+from attnlib.widgets.encoder import VIEWS
 from attnlib.widgets.flow import MASKS as MASKED
 from attnlib.widgets.heads_viewer import LINES
 from attnlib.widgets.layer_explorer import NORMS
 from attnlib.widgets.mask_painter import SCENES
-from attnlib.widgets.parity_atlas import COLUMNS, FILTERS
+from attnlib.widgets.parity_atlas import FUNCTIONS
+from attnlib.widgets.then_and_now import PARTS
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
 GIBBERISH = re.compile(r"NaN|Infinity|undefined|\[object")
@@ -214,6 +219,13 @@ TEXTS = {
     "a <b>": (["A", "<b>", "ran"], np.broadcast_to(behind, (2, 3, 3, 3)), causal_mask(3)),
 }
 
+# Sentences that are recorded, of 11, 12 and 6 tokens.
+RECORDED = [
+    "The cat sat down because it was tired.",
+    "The dog chased the cat because it was hungry.",
+]
+RECORDED += ["Chai piyo"]
+
 SAMPLES = {
     AttentionExplorer: st.builds(
         AttentionExplorer,
@@ -236,6 +248,18 @@ SAMPLES = {
     Quiz: quizzes(),
     Backwards: walks(),
     CostCalculator: costs(),
+    Encoder: st.builds(
+        Encoder,
+        view=st.sampled_from(VIEWS),
+        compact=st.booleans(),
+        text=st.sampled_from(RECORDED),
+        layer=st.integers(0, 5),
+        head=st.integers(0, 11),
+        row=st.integers(0, 63),
+        word=st.sampled_from(["bank", "the", "to (2)", "[CLS]"]),
+        after=st.integers(0, 6),
+        only=st.integers(0, 6),
+    ),
     Flow: flows(),
     MaskPainter: painters(),
     LayerExplorer: st.builds(
@@ -254,6 +278,11 @@ SAMPLES = {
         model=st.sampled_from(["priced", "unpriced"]),
     ),
     Plane: planes(),
+    ThenAndNow: st.builds(
+        ThenAndNow,
+        part=st.sampled_from(PARTS),
+        **dict.fromkeys(PARTS, st.booleans()),
+    ),
     PositionsExplorer: st.builds(
         PositionsExplorer,
         kind=st.sampled_from(positions_explorer.KINDS),
@@ -277,9 +306,10 @@ SAMPLES = {
     ),
     ParityAtlas: st.builds(
         ParityAtlas,
-        **{name: st.sampled_from(["all", *values]) for name, values in FILTERS.items()},
-        sort=st.sampled_from(["", *COLUMNS]),
-        descending=st.booleans(),
+        function=st.sampled_from(FUNCTIONS),
+        mask=st.sampled_from(list(atlas.MASKS)),
+        mode=st.sampled_from(atlas.MODES),
+        outcome=st.sampled_from(["all", *atlas.OUTCOMES]),
     ),
     ScalingExplorer: st.builds(
         ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))
