@@ -3,6 +3,7 @@
 import re
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 import widget_slot
 from axe_playwright_python.base import AXE_SCRIPT
@@ -235,21 +236,34 @@ def ends_of_sliders(page):
 def assert_words_fit(page):
     """Each line of text in each drawing lies within the drawing and apart from the others."""
     for sheet in page.locator("svg:visible").all():
-        wide, tall, boxes = sheet.evaluate(
+        wide, tall, corners = sheet.evaluate(
             """svg => {
-                const {x, y, width} = svg.getBoundingClientRect(), sheet = svg.viewBox.baseVal;
-                const unit = width / sheet.width;
+                const {width, height} = svg.viewBox.baseVal;
                 const texts = Array.from(svg.querySelectorAll("text")).filter(t => t.textContent);
-                return [sheet.width, sheet.height, texts.map(t => t.getBoundingClientRect()).map(
-                  b => [b.x - x, b.y - y, b.width, b.height].map(side => side / unit))];
+                return [width, height, texts.map(text => {
+                    const {x, y, width, height} = text.getBBox();
+                    const [right, low] = [x + width, y + height];
+                    const turn = svg.getScreenCTM().inverse().multiply(text.getScreenCTM());
+                    // A line is a little taller than its letters, by how much depends on the face.
+                    return [[x, y + 2], [right, y + 2], [right, low - 2], [x, low - 2]].map(
+                      ([x, y]) => new DOMPoint(x, y).matrixTransform(turn)).map(({x, y}) => [x, y]);
+                })];
             }"""
         )
-        for at, (x, y, width, height) in enumerate(boxes):
-            # A line is a little taller than its letters, by how much depends on the face.
-            assert x > -0.5 and x + width < wide + 0.5 and y > -0.5 and y + height < tall + 0.5
-            for x2, y2, width2, height2 in boxes[:at]:
-                apart = x >= x2 + width2 or x2 >= x + width
-                assert apart or y >= y2 + height2 - 4 or y2 >= y + height - 4
+        boxes = np.array(corners).reshape(-1, 4, 2)  # (n_texts, 4 corners, x and y)
+        assert np.all((boxes > -0.5) & (boxes < [wide + 0.5, tall + 0.5])), sheet.inner_text()
+        for at, box in enumerate(boxes):
+            for other in boxes[:at]:
+                assert apart(box, other), sheet.inner_text()
+
+
+def apart(box, other):
+    """Whether two rectangles, turned or not, have no point in common: a side parts them."""
+    for side in (box[1] - box[0], box[2] - box[1], other[1] - other[0], other[2] - other[1]):
+        here, there = box @ side, other @ side
+        if here.max() <= there.min() or there.max() <= here.min():
+            return True
+    return False
 
 
 # Text of drawings below 11 pixels, their raised and lowered letters aside; choices that are cut.

@@ -170,8 +170,8 @@ def test_a_question_and_sentences_of_ones_own(open_view):
     field.fill("only one")
     assert "at least two" in page.locator(".message").inner_text()
     field.fill("It is late.\n\n<b>Tea</b> is hot.\nThe moon is up.")
-    page.locator(".card.meaning").nth(2).locator(".score", has_text=".").wait_for()
     page.wait_for_function("document.querySelectorAll('.card.meaning').length === 3")
+    page.locator(".card.meaning").nth(2).locator(".score", has_text=".").wait_for()
     assert sorted(order(page, "meaning"))[0] == "<b>Tea</b> is hot."
     assert asked(page)[1:] == ["It is late.", "<b>Tea</b> is hot.", "The moon is up."]
     field.fill("It is late.\nThe moon is up.")
