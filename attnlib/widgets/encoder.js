@@ -41,12 +41,13 @@ export const layout = "abh-instrument";
 const VIEWS = { heads, path, search, lengths }; // a page has only those that it shows
 const IDLE = { state: "idle", got: 0, asked: 0, exact: false, slow: false, error: "", megabytes: 13, missing: "", errors: null };
 const REST = 300; // milliseconds without a key
+const QUIET = 15; // seconds without a piece before the page says so
 const KEPT = 1500; // tokens of readings that are kept
 const LONGEST = 1000; // letters
 
 /** The engine; whether the reader has asked for it; its readings by key, and what came last. */
 export const own = {
-  engine: IDLE, on: false, live: {}, last: null, growing: null, busy: false, failure: "",
+  engine: IDLE, on: false, live: {}, last: null, growing: null, busy: false, stuck: false, failure: "",
   ...heads?.own, ...path?.own, ...search?.own, ...lengths?.own,
 };
 
@@ -103,10 +104,11 @@ function loading(s, now) {
   const offered = !s.kernel && !engine.missing && !under && (!s.on || engine.state === "failed" || s.failure);
   const cost = engine.state !== "ready" && html` <small>loads ${Math.round(engine.megabytes)} MB</small>`;
   const name = s.on ? "Try again" : html`Read my sentence${cost}`;
+  const said = status(s, now, under);
   return html`<div class="load">${[
     offered && html`<button type="button" name="read">${name}</button>`,
     under && html`<progress max="${Math.max(engine.asked, 1)}" value="${engine.got}" aria-label="The model on its way"></progress><button type="button" name="stop">Stop</button>`,
-  ]}<p role="status" data-part="status" data-key="${[offered, under].map(Boolean).join()}">${status(s, now, under)}</p></div>`;
+  ]}<p role="status" data-part="status" data-key="${[offered, under].map(Boolean).join()}">${element("span", { "data-key": html`${said}` }, said)}</p></div>`;
 }
 
 function status(s, now, under) {
@@ -114,18 +116,23 @@ function status(s, now, under) {
   if (s.kernel) return s.trouble || "The model reads in the kernel of this notebook.";
   if (engine.missing) return engine.missing;
   if (s.on && (s.failure || engine.state === "failed")) return s.failure || engine.error;
-  if (under) return engine.asked ? `${mega(engine.got)} of ${mega(engine.asked)} MB` : "The model is on its way.";
+  if (s.stuck) return `Nothing has come for ${QUIET} seconds. To ask again, reload the page: what has come is kept.`;
+  if (under && engine.state !== "ready") return engine.asked ? `${mega(engine.got)} of ${mega(engine.asked)} MB` : "The model is on its way.";
   if (!s.on && engine.state === "ready") return "What you see was recorded; the model is in this page by now.";
   if (!s.on) return now.current ? "What you see was recorded. For a sentence of yours, the model comes to this page." : "To read this one, the model has to come to this page.";
-  if (!s.last) return "Reading …";
-  if (now.readings.every((one) => one?.exact)) return `Read on your machine${engine.errors ? `; a share is right to ${engine.errors.weights}` : ""}.`;
-  return `Read on your machine, with a model in 8 bits: a share may still move by some hundredths. ${engine.error || "The rest of its digits is on its way."}`;
+  const shares = ["heads", "lengths"].includes(s.view);
+  const slow = engine.slow && " Without WebAssembly’s SIMD this browser takes longer to read.";
+  if (s.busy || !now.current) return ["Reading …", slow];
+  const read = now.readings.filter((one) => one?.states);
+  if (!read.length) return "What you see was recorded.";
+  if (read.every(({ exact }) => exact)) return ["Read on your machine", shares && `; a share is right to ${engine.errors.weights}`, ".", slow];
+  return [`Read on your machine, with a model in 8 bits${shares ? ": a share may still move by some hundredths" : ""}. `, engine.error || slow || "The rest of its digits is on its way."];
 }
 
 /** What comes from where, and who learns what. */
 const about = (s) => html`<p class="about">The model is <a href="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2" rel="noopener">all-MiniLM-L6-v2</a>,
 Apache License 2.0. ${!s.kernel && "It comes from this site, in pieces; what you type stays on your machine."}
-${!s.kernel && !s.compact && "Which pieces of its list of words are asked for, the site’s host can see: 256 words share one."}</p>`;
+${!s.kernel && !s.compact && "The site’s host can see which pieces of its word list are asked for: 256 words share one."}</p>`;
 
 // --------------------------------------------------------------------------------- the page
 
@@ -209,7 +216,7 @@ function reader(view) {
       turn++;
       under = "";
       self.encoder?.stop?.(owner);
-      view.set({ on: false, busy: false, growing: null, failure: "" });
+      view.set({ on: false, busy: false, stuck: false, growing: null, failure: "" });
     },
   };
 }
@@ -225,12 +232,20 @@ export function live(view) {
   const tools = reader(view);
   const { encoder } = self;
   let [engine, on] = [IDLE, false]; // "Reset" does not send the model away
+  let quiet = 0;
+  /** A connection may hang without a word: then the page says it. */
+  const watch = () => {
+    clearTimeout(quiet);
+    if (view.state().stuck) view.set({ stuck: false });
+    quiet = setTimeout(() => view.set({ stuck: view.state().busy && engine.state !== "ready" }), 1000 * QUIET);
+  };
   if (encoder) {
     const { missing, megabytes = IDLE.megabytes, errors } = encoder;
     const hear = (news) => {
       const was = engine;
       engine = { ...engine, ...news, megabytes, missing, errors };
       view.set({ engine });
+      watch();
       if (engine.exact && !was.exact) tools.ask(0);
     };
     hear({ state: encoder.state ?? "idle" });
@@ -256,6 +271,7 @@ export function live(view) {
   });
   const start = () => {
     view.set({ on: (on = true), busy: true, failure: "" });
+    watch();
     tools.ask(0);
   };
   view.on("read", "click", start);

@@ -19,7 +19,7 @@ const MOST = 64; // tokens
 const FAINT = 0.15; // below it, the line of a row that is not looked at is left out
 const SHADES = 5; // of a small head: its picture is a page’s weight
 const CROWDED = 18; // with more tokens, the heatmap names only those that are looked at
-const HEAT = { width: 360, height: 334, left: 74, top: 64, size: 262 };
+const HEAT = { width: 368, height: 340, left: 80, top: 70, size: 262 };
 
 /** The readings that are drawn: of what is asked for, else of what was drawn last. */
 function compute(s, { readings, current, last, growing }) {
@@ -207,7 +207,21 @@ function code(s, at) {
   ];
 }
 
+/** A long sentence scrolls in its ladder: to who answers most, and then to who asks. */
+function reveal(view) {
+  const look = () => {
+    const box = view.root.querySelector(".ladder");
+    const frame = box.getBoundingClientRect();
+    for (const one of Array.from(box.querySelectorAll("[data-row][aria-pressed=true], .top")).reverse()) {
+      const { left, right, top, bottom } = one.getBoundingClientRect();
+      box.scrollBy(Math.min(left - frame.left, 0) + Math.max(right - frame.right, 0), Math.min(top - frame.top, 0) + Math.max(bottom - frame.bottom, 0));
+    }
+  };
+  requestAnimationFrame(() => requestAnimationFrame(look)); // once it is drawn
+}
+
 function live(view, tools) {
+  view.follow(() => reveal(view));
   const now = () => compute(view.state(), tools.now());
   view.on("ladder", "click", ({ target }) => {
     const [row, hide] = ["row", "hide"].map((name) => target.closest(`[data-${name}]`)?.dataset[name]);
@@ -275,6 +289,7 @@ export const heads = {
     const before = compute(s, at);
     const row = tokens.indexOf(before.tokens[before.row]);
     if (before.reading.text !== s.text && row >= 0 && tokens[before.row] !== tokens[row]) view.set({ row });
+    reveal(view);
   },
   compute, picture, code, live,
 };

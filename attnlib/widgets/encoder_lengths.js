@@ -123,7 +123,7 @@ function layers({ shares }, only) {
 <table role="grid" aria-label="Layers" data-part="only"><tr>${all.map(button)}</tr></table></div>`;
 }
 
-const LONG = 60; // letters of a sentence that are shown
+const LONG = 44; // letters of a sentence that are shown
 
 /** The last letters of a long text: they are what makes it as long as it is. */
 function shortened(sentence) {

@@ -164,6 +164,10 @@ function way(points, token, layer, spot, kind, shows) {
 /** How wide a word is about, in units of the sheet. */
 const wide = (word) => 7 * Array.from(word).length + 4;
 
+/** Names without those in a crowd, but with what `kind` makes important: a point says its own when it is touched. */
+const readable = (names) => names.filter(({ x, y, size: [w], kind }, i) =>
+  kind || !names.slice(0, i).some((one) => Math.abs(one.x - x) < (one.size[0] + w) / 2 && Math.abs(one.y - y) < 10));
+
 /** The sheet: two paths, the other words of both sentences as small points, and what the directions are. */
 function plane(found, layer, lit, label) {
   const { tokens, at: places, points } = found;
@@ -182,7 +186,7 @@ function plane(found, layer, lit, label) {
     })),
   ].map((one) => ({ ...one, size: [wide(one.name), 14] }));
   const taken = [...ways.flat().map(([x, y]) => [x, y, 7]), ...others.flat().map(({ point: [x, y] }) => [x, y, 3])];
-  const middles = placed(labels, taken, [SHEET.width, SHEET.height - SHEET.foot]);
+  const names = placed(labels, taken, [SHEET.width, SHEET.height - SHEET.foot]).map(([x, y], i) => ({ x, y, ...labels[i] }));
   const { width, height } = SHEET;
   return sheet(
     "plane", width, height, label,
@@ -195,8 +199,8 @@ function plane(found, layer, lit, label) {
       element("circle", { cx, cy, r: 3.2, class: KINDS[which], "data-dot": `${which},${i}` }))),
     [0, 1].map((which) => way(points[which], places[which], layer, spot, KINDS[which], !which || distance(ways[0][0], ways[1][0]) > 1)),
     element("g", { class: "now" }, now.map(([cx, cy]) => element("circle", { cx, cy, r: 11 }))),
-    element("g", { class: "names" }, labels.map(({ name, kind }, i) =>
-      element("text", { x: middles[i][0], y: middles[i][1] + 4.5, class: kind }, name))),
+    element("g", { class: "names" }, readable(names).map(({ x, y, name, kind }) =>
+      element("text", { x, y: y + 4.5, class: kind }, name))),
   );
 }
 

@@ -2,7 +2,8 @@
  * Stands in for the engine of Encoder: the same contract, no model. Words are tokens; queries, keys,
  * values and states are numbers that follow from the words and their places, the weights follow from
  * these by the formula. `standIn.fail` makes the next reading fail; `standIn.asked` lists what was read;
- * `standIn.settle()` brings the exact numbers; with `standIn.held` a reading waits for `standIn.go()`.
+ * `standIn.settle()` brings the exact numbers, `standIn.slow()` a browser without SIMD; with
+ * `standIn.held` a reading waits for `standIn.go()`.
  */
 (() => {
   const [LAYERS, HEADS, D] = [6, 12, 384];
@@ -96,5 +97,5 @@
       return reading;
     },
   });
-  self.standIn = { asked: [], fail: "", held: false, settle: () => tell({ exact: true }) };
+  self.standIn = { asked: [], fail: "", held: false, settle: () => tell({ exact: true }), slow: () => tell({ slow: true }) };
 })();

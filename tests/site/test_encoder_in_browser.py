@@ -132,6 +132,18 @@ def test_loading_can_be_stopped(live):
     shows(live, "tired.")
 
 
+def test_a_connection_that_hangs_and_a_slow_browser_are_named(page, addresses):
+    page.add_init_script("const wait = setTimeout;"
+                         "self.setTimeout = (run, ms) => wait(run, ms === 15000 ? 300 : ms)")  # fmt: skip
+    page.add_init_script(STAND_IN)
+    wake(page, addresses["file"]).evaluate("standIn.slow(), standIn.held = true")
+    page.locator("[name=read]").click()
+    page.locator(STATUS, has_text="Nothing has come for 15 seconds").wait_for()
+    page.evaluate("standIn.held = false, standIn.go()")
+    page.locator(STATUS, has_text="Read on your machine").wait_for()
+    assert "Without WebAssembly’s SIMD" in page.locator(STATUS).inner_text()
+
+
 def test_reset_keeps_the_model(ready):
     ready.get_by_role("button", name="Reset").click()
     shows(ready, "tired.")

@@ -165,6 +165,12 @@ def test_a_question_and_sentences_of_ones_own(open_view):
     page.locator("[name=read]").click()
     page.locator(f"{SAID} .number").wait_for()
     assert asked(page) == ["Is it late?"]  # the ten are recorded
+    status = page.locator("[data-part=status]")
+    status.get_by_text("Read on your machine").wait_for()
+    page.get_by_role("button", name="loans").click()
+    status.get_by_text("What you see was recorded").wait_for()
+    page.locator("[name=question]").fill("Is it late?")
+    status.get_by_text("Read on your machine").wait_for()
     page.locator("summary", has_text="of your own").click()
     field = page.get_by_label("One a line")
     field.fill("only one")

@@ -30,11 +30,10 @@ CHOICES = f"""() => {{ {SEEN}
     return [...select.options].some(each => pen.measureText(each.textContent).width > room);
   }}).map(name);
 }}"""
-# Raised and lowered letters aside, and two drawings that have 10 pixels in a column of text.
+# Raised and lowered letters aside.
 SMALL = f"""() => {{ {SEEN}
   const inked = element => [...element.childNodes].some(n => n.nodeType === 3 && n.data.trim());
-  const drawn = all("article svg text:not(.abh-encoder *, .abh-then-and-now *)")
-    .filter(text => text.textContent.trim()
+  const drawn = all("article svg text").filter(text => text.textContent.trim()
     && parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a < 10.9);
   const written = all("article *:not(svg, svg *, mjx-container *, sub, sup)")
     .filter(element => inked(element) && parseFloat(getComputedStyle(element).fontSize) < 10.9);
