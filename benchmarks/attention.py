@@ -2,8 +2,9 @@
 
 The candidates take turns within one run, and the fastest turn of each counts: whatever else a
 machine does can only make a turn longer. Only ratios are worth quoting, and they differ between
-kinds of processors, so `attention.json` keeps the last run on each kind. Writes `attention.md` and
-`attention.svg`, which the page on speed shows. Run by `make bench`: it keeps NumPy to one thread.
+kinds of processors, so the last run on each kind is kept, in `attnlib/data/speed.json`: chapter 14
+draws it, wherever its notebook runs. Writes `attention.md` and `attention.svg`, which the page on
+speed shows. Run by `make bench`: it keeps NumPy to one thread.
 """
 
 import json
@@ -18,11 +19,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from attnlib import blockwise_attention, palette, plots, scaled_dot_product_attention
+from attnlib import blockwise_attention, palette, plots, scaled_dot_product_attention, speed
 from attnlib.bridge import from_torch
 
 HERE = Path(__file__).resolve().parent
-KEPT = HERE / "attention.json"
 SIZES = [128, 256, 512, 1024, 2048, 4096, 8192, 16384]
 HEADS, WIDTH = 8, 64
 TORCH, BLOCKWISE = "PyTorch", "blockwise_attention"
@@ -150,7 +150,7 @@ def table(head, rows):
 
 
 def run_here():
-    """Measure everything; return it as `attention.json` keeps it, numbers with four digits."""
+    """Measure everything; return it as `speed.json` keeps it, numbers with four digits."""
     seconds, memory = {}, {}
     for n in SIZES:
         print(f"attention: {n} tokens ...", flush=True)
@@ -336,11 +336,11 @@ def main():
     torch.set_num_threads(1)
     if os.environ.get("OMP_NUM_THREADS") != "1":
         raise SystemExit("NumPy may use several threads: run `make bench`.")
-    kinds = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    kinds = speed.read()
     here = run_here()
     kinds.pop(kind_of(here["processor"]), None)
     kinds[kind_of(here["processor"])] = here  # the last one, which is drawn
-    KEPT.write_text(json.dumps(kinds, indent=1) + "\n", encoding="utf-8")
+    speed.STORED.write_text(json.dumps(kinds, indent=1) + "\n", encoding="utf-8")
     write(kinds)
 
 

@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "bridge": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "induction": BELOW | MATHEMATICS,
+    "speed": set(),
     "pretrained": BELOW | {"safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,

@@ -18,10 +18,11 @@ const BYTES = [[8, "8, float64"], [4, "4, float32"], [2, "2, float16"], [1, "1, 
 /** d_model, heads and layers. */
 const MODELS = {
   "512 8 6": "Transformer, base", "768 12 12": "BERT base, GPT-2 small", "12288 96 96": "GPT-3",
-  "4096 32 32": "Llama 3.1 8B", "8192 64 80": "Llama 3.1 70B", "16384 128 126": "Llama 3.1 405B", "": "your own",
+  "4096 32 32": "Llama 3.1 8B", "8192 64 80": "Llama 3.1 70B", "16384 128 126": "Llama 3.1 405B",
+  "4096 32 36": "Qwen3 8B", "": "your own",
 };
-/** Heads that share keys and values in the models that do so: each of the three has 8 heads of keys. */
-const SHARED = { "4096 32 32": 4, "8192 64 80": 8, "16384 128 126": 16 };
+/** Heads that share keys and values in the models that do so: each of the four has 8 heads of keys. */
+const SHARED = { "4096 32 32": 4, "4096 32 36": 4, "8192 64 80": 8, "16384 128 126": 16 };
 const BLOCK = 128;
 /** FLOPs and bytes a second of an A100, as in Python, and the FLOPs a byte from which it need not wait. */
 const RIDGE = 312 / 1.555;
