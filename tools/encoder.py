@@ -30,7 +30,7 @@ LETTERS = ROOT / "_ext" / "encoder_letters.json"
 
 GROUP = 32  # numbers that share a scale
 LEVELS = 127  # the largest whole number of the first 8 bits
-LAYER_BITS, WORD_BITS, PLACE_BITS = 5, 5, 8  # that follow the first 8
+LAYER_BITS, WORD_BITS, PLACE_BITS = 6, 4, 8  # that follow the first 8
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 FIRST_WORD = 999  # the rows before it are those of SPECIAL, and [unused0] and so on
 ROWS = 256  # of the word table, in a piece
