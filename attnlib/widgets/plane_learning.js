@@ -207,7 +207,7 @@ ${button("one", "One step", { disabled: done })}${button("another", "New start")
     full(numbers(s, now, matrix)),
     full(html`<div class="more">${buttons()}</div>`),
     () => spoken(s, now),
-    html`<p class="said hint">Orange: labels. Rings: words; blue: questions, with the next step.${s.compact || " Tap a share to see why."}</p>`,
+    html`<p class="said hint">Arrows with a dotted line: labels. Rings: words. Arrows with “?”: questions, with the next step.${s.compact || " Tap a share to see why."}</p>`,
     weightPanel(s.lens && weightOf(s, now)),
   ];
 }

@@ -35,7 +35,7 @@ export const SCENES = {
     ...RIVERS,
     held: true,
     slots: ["Money", "reached", "the", "bank", "by", "boat"],
-    hint: "Drag the blue ring: what the word asks for.",
+    hint: "Drag the ring: what the word asks for.",
   },
   words: {
     axes: ["first number", "second number"],

@@ -146,13 +146,19 @@ ${button("placed", "Add positions", pressed(s.placed))}</p>${buttons()}</div>`,
   ];
 }
 
+/** The two hands of a clock, told apart without colour too. */
+const STROKES = {
+  key: { stroke: "var(--key)", "stroke-width": 2.5, "stroke-dasharray": "6 3" },
+  query: { stroke: "var(--query)", "stroke-width": 2.5 },
+};
+
 /** One clock: its face, the way from one hand to the other, and the two hands. */
 function clock({ from, to }, x, y, r) {
   const at = (angle, far = r) => [x + far * Math.sin(angle), y - far * Math.cos(angle)];
   const way = Math.min(to - from, 2 * Math.PI);
   const arc = Array.from({ length: 41 }, (_, t) => at(from + (way * t) / 40, 0.55 * r));
   const hand = (angle, role, part) =>
-    element("path", { d: arrow([x, y], at(angle, 0.94 * r), 9), stroke: `var(--${role})`, fill: `var(--${role})`, "stroke-width": 2.5, "data-part": part });
+    element("path", { d: arrow([x, y], at(angle, 0.94 * r), 9), fill: `var(--${role})`, ...STROKES[role], "data-part": part });
   return [
     element("circle", { cx: x, cy: y, r, fill: "none", stroke: "var(--line)" }),
     line(through([at(0, r), at(0, 0.86 * r)])),
@@ -173,6 +179,7 @@ function clocksSheet({ pairs }, { position: p, distance: k }) {
   return sheet(
     "clocks", 340, 214, "Clocks with a hand for each of two positions; the table below holds the numbers",
     text(`place ${p}`, 6, 16, "key", bold), text(`place ${p + k}`, 94, 16, "query", bold),
+    line("M6 23h52", STROKES.key), line("M94 23h52", STROKES.query),
     pairs.slice(0, MOST).map(one),
   );
 }

@@ -82,6 +82,12 @@ def test_an_unknown_argument_is_named(widget):
 
 
 @each_widget
+def test_no_words_lean_on_a_hue(widget):
+    """Who sees no colours is told of rings, dashes and names."""
+    assert not re.search(r"(?i)\b(?:blue|green|orange|purple|red|violet)\b", widget._esm)
+
+
+@each_widget
 def test_module_of_a_notebook_stands_alone(widget):
     assert not re.search(r"^(?:import|export function softmax)", widget._esm, re.MULTILINE)
     assert widget._esm.rstrip().splitlines()[-1].startswith("export default core.widget(")
