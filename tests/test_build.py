@@ -139,6 +139,14 @@ def test_a_stale_notebook_is_named_in_one_line_and_stops_nothing(book, monkeypat
         )
 
 
+def test_what_the_pages_go_without_is_said_again_at_the_end(book, capsys):
+    assert build.main() == 0
+    assert "The pages go without the encoder: " in capsys.readouterr().out.splitlines()[-2]
+    (build.BUILD / "encoder").mkdir()
+    assert build.main() == 0
+    assert "go without" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("error", ["[Errno 28] No space left on device", "[Errno 30] Read-only"])
 def test_a_disk_that_takes_nothing_is_one_line(book, monkeypatch, error):
     def refuse():

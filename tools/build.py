@@ -28,6 +28,8 @@ MARK = BUILD / "built"
 PAGES = ["*.md", "*.ipynb", "*.bib", "chapters", "benchmarks", "LICENSE", "THIRD-PARTY.txt"]
 MAKERS = ["_ext", "attnlib", "*.yml", "pyproject.toml", "requirements-book.lock"]
 MAKERS += ["_build/pyodide/manifest.json", "_build/encoder/plan.json", "benchmarks/encoder.json"]
+# What `supply` makes ready, where it can be had.
+SUPPLIED = {"pyodide": "Python for the exercises", "encoder": "the encoder"}
 # What Sphinx reads again the next time.
 MADE = ["html", ".doctrees", "jupyter_execute"]
 # They come and go as the notebooks and the tests are used.
@@ -151,6 +153,8 @@ def main():
         return "\nThe build was stopped; run the same command again."
     if problem:
         return problem
+    if lost := [what for name, what in SUPPLIED.items() if not (BUILD / name).is_dir()]:
+        say(f"The pages go without {' and '.join(lost)}: the first lines above say why.")
     if old := stale():
         say(f"The code of {', '.join(old)} is newer than the outputs: run `make refresh`.")
     say(f"Open {(SITE / 'index.html').as_uri()} or run `make serve`.")
