@@ -100,11 +100,19 @@ class Chapter:
         """Its title, with the number."""
         return f"{self.number}. {self.title}"
 
+    @property
+    def needed(self):
+        """What its metadata must say under "attention_by_hand"."""
+        return ["week", "click", "lead"] if self.number > 1 else ["week", "click"]
+
     def stored(self, key, default=None):
-        """What its metadata say under "attention_by_hand"."""
-        value = self.notebook.metadata.get("attention_by_hand", {}).get(key, default)
+        """What its metadata say there; the error names at once all that they lack."""
+        kept = self.notebook.metadata.get("attention_by_hand", {})
+        value = kept.get(key, default)
         if value is None:
-            raise ChapterError(f"{self.file}: the metadata attention_by_hand need {key!r}")
+            lacking = [name for name in self.needed if name not in kept] or [key]
+            names = ", ".join(map(repr, lacking))
+            raise ChapterError(f"{self.file}: the metadata attention_by_hand need {names}")
         return value
 
     @cached_property
@@ -157,8 +165,15 @@ class Chapter:
 
     @cached_property
     def reading(self):
-        """What is read in it, as (cell, text) like `cells`: all but its exercises."""
-        return [(cell, text) for section, cell, text in self.cells if section != "Exercises"]
+        """What is read in it, as (cell, text) like `cells`.
+
+        All but its exercises and the way to the next, which is no word of its author's.
+        """
+        return [
+            (cell, NEXT.sub("\n", text) if cell.cell_type == "markdown" else text)
+            for section, cell, text in self.cells
+            if section != "Exercises"
+        ]
 
     @cached_property
     def minutes(self):
@@ -359,6 +374,8 @@ def readme(text, chapters):
 
 def complete(chapter, following):
     """The text of a chapter's notebook, with its number, its time and the way to the next."""
+    for key in chapter.needed:
+        chapter.stored(key)
     notebook = deepcopy(chapter.notebook)
     first, last = notebook.cells[0], notebook.cells[-1]
     if not TIME.search(first.source):

@@ -153,7 +153,8 @@ class InlineFigures(SphinxPostTransform):
             place = f" (cell {cell['cell_index']})" if cell else ""
             alt = " ".join(image.get("alt", "").split())
             if not alt:
-                self._warn(f"a figure has no alt text{place}")
+                advice = '; the cell\'s metadata give it: {"mystnb": {"image": {"alt": "..."}}}'
+                self._warn(f"a figure has no alt text{place}{advice if cell else ''}")
             uri = image["uri"]
             if "://" in uri or not uri.endswith(".svg"):
                 continue

@@ -223,6 +223,16 @@ def test_times_are_said_in_hours_and_minutes(minutes, said):
     assert course.hours(minutes) == said
 
 
+def test_the_way_to_the_next_adds_no_words(book):
+    refresh(book)
+    (alone,) = course.read(book)
+    add_chapter(book)
+    refresh(book)
+    first, _ = course.read(book)
+    assert "Next: " in first.notebook.cells[-1].source
+    assert first.words == alone.words
+
+
 def test_what_is_stored_is_stable_and_a_chapter_that_goes_is_forgotten(book):
     add_chapter(book)
     refresh(book)
@@ -327,7 +337,7 @@ def with_a_quiz(spoilt):
     ("change", "message"),
     [
         (lambda n: n.cells.pop(0), "the first cell needs a title, # 1. ..."),
-        (lambda n: n.metadata.clear(), "the metadata attention_by_hand need 'week'"),
+        (lambda n: n.metadata.clear(), "the metadata attention_by_hand need 'week', 'click'"),
         (without_exercises, "the metadata attention_by_hand need 'exercise'"),
         (lambda n: n.metadata.attention_by_hand.update(exercise="No"), "it has no exercise 'No'"),
         (with_a_quiz, "its quiz needs attnlib/widgets/quizzes/none.toml"),
@@ -348,7 +358,8 @@ def test_a_build_ends_with_that_line(book):
     del spoilt.metadata["attention_by_hand"]
     nbformat.write(spoilt, book / "chapters" / "01-rows.ipynb")
     with raises(
-        ExtensionError, "chapters/01-rows.ipynb: the metadata attention_by_hand need 'week'"
+        ExtensionError,
+        "chapters/01-rows.ipynb: the metadata attention_by_hand need 'week', 'click'",
     ):
         build(book)
 
