@@ -257,7 +257,7 @@ def test_numbers_are_those_of_the_page(path):
     assert re.findall(r"\\tag\{(\d+)\}", text) == shown
     captions = [number.text.strip() for number in soup.select("figcaption .caption-number")]
     assert re.findall(r"^\*\*(Figure \d+)\.\*\*", text, re.M) == captions
-    assert shown or captions
+    assert shown or captions, "none of its equations and figures has a number"
 
 
 @every_chapter

@@ -278,6 +278,21 @@ def test_chapters_have_the_same_shape(chapters):
     assert_none(offences, f"every chapter has {REQUIRED}")
 
 
+def test_each_chapter_asks_its_reader_and_has_its_bug_in_the_museum():
+    museum = (ROOT / "bug-museum.md").read_text(encoding="utf-8")
+    offences = []
+    for chapter in course.read(ROOT):
+        asked = dict(chapter.questions)
+        quizzes = [asked.pop(key) for key in list(asked) if key.endswith("-quiz")]
+        if len(quizzes) != 1 or quizzes[0] not in {3, 4}:
+            offences.append(f"{chapter.file}: needs one quiz, of three or four questions")
+        if not asked:
+            offences.append(f"{chapter.file}: needs a prediction")
+        if f"({chapter.file})" not in museum:
+            offences.append(f"{chapter.file}: bug-museum.md does not lead to it")
+    assert_none(offences)
+
+
 def test_chapters_are_not_too_long():
     limits = {"words": MOST_WORDS, "lines": MOST_OPEN_LINES}
     offences = [
