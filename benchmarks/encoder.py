@@ -198,7 +198,8 @@ def sizes():
     rows = []
     for name, kind in (
         ("words and letters", "words"), ("places and special tokens", "base"),
-        ("layers, 8 bits", "layer"), (f"the {LAYER_BITS} bits that follow", "fine"), ("rows of words", "rows"),
+        ("layers, 8 bits", "layer"), (f"the {LAYER_BITS} bits that follow", "fine"),
+        ("rows of words", "rows"),
     ):  # fmt: skip
         files = [(PLAN.parent / file, size) for key, (file, size, _) in plan["pieces"].items()
                  if key.partition("-")[0] == kind]  # fmt: skip

@@ -133,8 +133,8 @@ def test_loading_can_be_stopped(live):
 
 
 def test_a_connection_that_hangs_and_a_slow_browser_are_named(page, addresses):
-    page.add_init_script("const wait = setTimeout;"
-                         "self.setTimeout = (run, ms) => wait(run, ms === 15000 ? 300 : ms)")  # fmt: skip
+    sooner = "self.setTimeout = (run, ms) => wait(run, ms === 15000 ? 300 : ms)"
+    page.add_init_script(f"const wait = setTimeout; {sooner}")
     page.add_init_script(STAND_IN)
     wake(page, addresses["file"]).evaluate("standIn.slow(), standIn.held = true")
     page.locator("[name=read]").click()
