@@ -38,7 +38,7 @@ const PARTS = {
   ],
   window: [
     "Window", "The cache grows with every word.",
-    "Look back at 4,096 words. What is further comes through the layers below.", "Mistral 7B, 2023",
+    "Look back at 4,095 words. What is further comes through the layers below.", "Mistral 7B, 2023",
   ],
 };
 const NAMES = Object.keys(PARTS);
