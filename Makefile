@@ -27,7 +27,8 @@ pdf: install book browser ## print the built site as one book, _build/attention-
 	@$(VENV) -m tools.pdf
 
 serve: book ## build the site and show it at http://localhost:8000 (PORT=8000)
-	@$(VENV) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+	@$(VENV) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT) || \
+		{ echo "Nothing is served. If port $(PORT) is in use: make serve PORT=8001" >&2; exit 1; }
 
 lab: install ## open the chapters in JupyterLab
 	@$(VENV) -m jupyterlab chapters
