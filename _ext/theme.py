@@ -155,6 +155,12 @@ def amend_page(app, pagename, templatename, context, doctree):
     context["furo_navigation_tree"] = amended(contents, NAVIGATION, "Sphinx's contents")
 
 
+def style_start(app, pagename, templatename, context, doctree):
+    """The start page, and no other, has a layout of its own."""
+    if pagename == app.config.root_doc:
+        app.add_css_file("start.css", priority=910)
+
+
 def leave_out(assets, patterns):
     """Take those whose name fits one of `patterns` out of the assets of a page."""
     for pattern in patterns:
@@ -173,5 +179,6 @@ def setup(app):
     app.setup_extension("furo")
     app.connect("builder-inited", check_files)
     app.connect("build-finished", write_files)
+    app.connect("html-page-context", style_start)
     app.connect("html-page-context", amend_page, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
