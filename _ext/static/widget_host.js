@@ -178,18 +178,22 @@
     if (settings.size && isLink) (document.getElementById(anchor) ?? slot)?.scrollIntoView();
   }
 
+  /** The page may answer its reader, and then goes on. */
+  const pause = () => new Promise((go) => setTimeout(go));
+
   async function start(slot) {
     const { name, widget: kind, state } = slot.dataset;
     const model = new Model(JSON.parse(state), () => alive.has(name) && save(name));
     try {
       const { default: widget } = await load(kind);
+      await pause();
       widget.render({ model, el: slot });
       slot.model = model; // for the curious, in the browser's console
       const { shared: checks = {}, still: draw } = widget;
       const all = checks && { ...bounds.get(kind), ...checks };
       const shared = Object.keys(all).filter((trait) => all[trait]);
       alive.set(name, { model, shared, checks, bounds: bounds.get(kind), start: JSON.parse(state), draw });
-      restore(name);
+      if (settings.has(name)) restore(name);
     } catch (error) {
       const note = document.createElement("p");
       note.className = "widget-note";
@@ -212,7 +216,7 @@
       for (const slot of slots) {
         if (!sleeping.delete(slot)) continue;
         near.unobserve(slot);
-        last = last.then(() => new Promise((go) => setTimeout(go))).then(() => start(slot));
+        last = last.then(pause).then(() => start(slot));
       }
       if (sleeping.size) return;
       last.then(() => document.documentElement.setAttribute("data-widgets", "ready"));
