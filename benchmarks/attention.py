@@ -40,25 +40,22 @@ def tutorial_loop(queries, keys, values):
     return np.stack(heads)
 
 
-def products(queries, keys, values, block=128):
-    """Do the two products and nothing else, in one buffer."""
-    output = np.empty_like(queries)
-    buffer = np.empty((block, keys.shape[-2]), queries.dtype)
-    for head, (q, k, v) in enumerate(zip(queries, keys, values, strict=True)):
-        for first in range(0, len(q), block):
-            rows = slice(first, first + block)
-            np.matmul(np.matmul(q[rows], k.T, out=buffer), v, out=output[head, rows])
-
-
-def products_and_exp(queries, keys, values, block=128):
-    """Do what no attention in NumPy can do without: both products and exp, in one buffer."""
+def products(queries, keys, values, between=None, block=128):
+    """Do the two products in one buffer; `between` works on what the first one left there."""
     output = np.empty_like(queries)
     buffer = np.empty((block, keys.shape[-2]), queries.dtype)
     for head, (q, k, v) in enumerate(zip(queries, keys, values, strict=True)):
         for first in range(0, len(q), block):
             rows = slice(first, first + block)
             np.matmul(q[rows], k.T, out=buffer)
-            np.matmul(np.exp(buffer, out=buffer), v, out=output[head, rows])
+            if between:
+                between(buffer, out=buffer)
+            np.matmul(buffer, v, out=output[head, rows])
+
+
+def products_and_exp(queries, keys, values):
+    """Do what no attention in NumPy can do without: both products, and exp between them."""
+    products(queries, keys, values, between=np.exp)
 
 
 def torch_attention(queries, keys, values):

@@ -23,7 +23,7 @@ from playwright.sync_api import sync_playwright
 
 from attnlib import pretrained
 from benchmarks.attention import processor, table
-from benchmarks.practice import resident, slowed
+from benchmarks.practice import at_both_speeds, resident
 from tests.conftest import STEADY, Zipped, serve
 from tools.encoder import LAYER_BITS, PLAN, SAMPLE
 from tools.install import ROOT, find_browser, say
@@ -276,16 +276,11 @@ def main():
     if not list(SITE.glob("_static/encoder/plan.*.js")):
         say("encoder: left out, the site has no model.")
         return
-    found, accuracy, texts = {}, {}, sentences()
+    accuracy, texts = {}, sentences()
     for piece in SITE.glob("_static/encoder/*"):
         Ready.compressed(piece)
     with serve(SITE, Ready) as site, sync_playwright() as playwright:
-        for times in (1, 4):
-            say(f"encoder: at 1/{times} of the speed ...")
-            browser = playwright.chromium.launch(executable_path=find_browser(), args=STEADY)
-            with slowed(times):
-                found[times] = waiting(browser, site)
-            browser.close()
+        found = at_both_speeds("encoder", playwright, waiting, site)
         browser = playwright.chromium.launch(executable_path=find_browser(), args=STEADY)
         for name, exact in (("8 bits, at first", False), (SETTLED_BITS, True)):
             say(f"encoder: {name} ...")

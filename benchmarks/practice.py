@@ -160,19 +160,25 @@ Written by `make bench` on {processor()}, {platform.system()}, {os.cpu_count()} 
 """
 
 
+def at_both_speeds(name, playwright, measure, site):
+    """Return {how many times slower: what `measure` finds in a browser of its own}."""
+    found = {}
+    for times in (1, 4):
+        say(f"{name}: at 1/{times} of the speed ...")
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=STEADY)
+        with slowed(times):
+            found[times] = measure(browser, site)
+        browser.close()
+    return found
+
+
 def main():
     """Measure, and write the report; without Python for the page there is nothing to measure."""
     if not list(SITE.glob("_static/practice/manifest.*.json")):
         say("practice: left out, the site has no Python.")
         return
-    found = {}
     with serve(SITE, Zipped) as site, sync_playwright() as playwright:
-        for times in (1, 4):
-            say(f"practice: at 1/{times} of the speed ...")
-            browser = playwright.chromium.launch(executable_path=find_browser(), args=STEADY)
-            with slowed(times):
-                found[times] = measure(browser, site)
-            browser.close()
+        found = at_both_speeds("practice", playwright, measure, site)
     RESULTS.write_text(report(sizes(), found), encoding="utf-8")
     say(RESULTS.read_text(encoding="utf-8"))
 

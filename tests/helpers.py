@@ -35,6 +35,28 @@ def tokens(*shape, dtype=np.float64, seed=1):
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)
 
 
+def minilm_weights(seed, scale, words, width, inner, places, layers):
+    """Return random weights of a small MiniLM under the published names, none at a default."""
+    shapes = {
+        "embeddings.word_embeddings.weight": (words, width),
+        "embeddings.position_embeddings.weight": (places, width),
+        "embeddings.token_type_embeddings.weight": (2, width),
+    }
+    dense = {f"attention.self.{name}": (width, width) for name in ("query", "key", "value")}
+    dense |= {"attention.output.dense": (width, width)}
+    dense |= {"intermediate.dense": (inner, width), "output.dense": (width, inner)}
+    norms = ["embeddings"]
+    for i in range(layers):
+        layer = f"encoder.layer.{i}"
+        norms += [f"{layer}.attention.output", f"{layer}.output"]
+        for part, shape in dense.items():
+            shapes |= {f"{layer}.{part}.weight": shape, f"{layer}.{part}.bias": shape[:1]}
+    for name in norms:
+        shapes |= {f"{name}.LayerNorm.{part}": (width,) for part in ("weight", "bias")}
+    rng = np.random.default_rng(seed)
+    return {k: rng.normal(scale=scale, size=s).astype(np.float32) for k, s in shapes.items()}
+
+
 def parts(layer):
     """Yield a layer and all that it is made of."""
     yield layer

@@ -23,6 +23,7 @@ from tokenizers import normalizers, pre_tokenizers, processors
 
 from attnlib import pretrained
 from attnlib.pretrained import MiniLM, mean_pool
+from tests.helpers import minilm_weights
 from tools import encoder
 
 WORDS = "[unused0] [PAD] [UNK] [CLS] [SEP] [MASK] the bank lent boats money , ##s é".split()
@@ -55,24 +56,8 @@ def engine():
 
 
 def small_weights():
-    """Return weights under the published names, with one that spoils a group, and an empty one."""
-    rng = np.random.default_rng(7)
-    shapes = {
-        "embeddings.word_embeddings.weight": (len(WORDS), WIDTH),
-        "embeddings.position_embeddings.weight": (PLACES, WIDTH),
-        "embeddings.token_type_embeddings.weight": (2, WIDTH),
-    }
-    dense = {f"attention.self.{name}": (WIDTH, WIDTH) for name in ("query", "key", "value")}
-    dense |= {"attention.output.dense": (WIDTH, WIDTH)}
-    dense |= {"intermediate.dense": (INNER, WIDTH), "output.dense": (WIDTH, INNER)}
-    norms = ["embeddings.LayerNorm"]
-    for i in range(LAYERS):
-        name = f"encoder.layer.{i}"
-        norms += [f"{name}.attention.output.LayerNorm", f"{name}.output.LayerNorm"]
-        for part, shape in dense.items():
-            shapes |= {f"{name}.{part}.weight": shape, f"{name}.{part}.bias": shape[:1]}
-    shapes |= {f"{norm}.{part}": (WIDTH,) for norm in norms for part in ("weight", "bias")}
-    weights = {k: rng.normal(scale=0.3, size=s).astype(np.float32) for k, s in shapes.items()}
+    """Return random weights, with one that spoils a group, and an empty one."""
+    weights = minilm_weights(7, 0.3, len(WORDS), WIDTH, INNER, PLACES, LAYERS)
     weights["encoder.layer.1.output.dense.weight"][3, 5] = 9
     weights["encoder.layer.0.intermediate.dense.weight"][2, :32] = 0
     return weights

@@ -18,13 +18,14 @@ from safetensors.numpy import load_file, save_file
 
 from attnlib import Encoder, RMSNorm, causal_mask, pretrained
 from attnlib.pretrained import MissingModelError, Recording, from_llama, load_minilm, mean_pool
-from tests.helpers import raises, stirred, tokens
+from tests.helpers import minilm_weights, raises, stirred, tokens
 from tools import record_minilm
 
 pytestmark = pytest.mark.filterwarnings("error")
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] the bank lent boats money , ##s".split()
 WIDTH, D_FF, PLACES, LAYERS = 36, 13, 17, 2  # 12 heads of 3
+SMALL = minilm_weights(1, 0.5, len(WORDS), WIDTH, D_FF, PLACES, LAYERS)
 SENTENCES = [
     "the bank lent money",
     "",
@@ -33,39 +34,10 @@ SENTENCES = [
 ]
 
 
-def small_weights():
-    """Return weights of the small model under the published names, none of them at a default."""
-    rng = np.random.default_rng(1)
-    shapes = {
-        "embeddings.word_embeddings.weight": (len(WORDS), WIDTH),
-        "embeddings.position_embeddings.weight": (PLACES, WIDTH),
-        "embeddings.token_type_embeddings.weight": (2, WIDTH),
-    }
-    dense = {
-        "attention.self.query": (WIDTH, WIDTH),
-        "attention.self.key": (WIDTH, WIDTH),
-        "attention.self.value": (WIDTH, WIDTH),
-        "attention.output.dense": (WIDTH, WIDTH),
-        "intermediate.dense": (D_FF, WIDTH),
-        "output.dense": (WIDTH, D_FF),
-    }
-    norms = ["embeddings"]
-    for i in range(LAYERS):
-        layer = f"encoder.layer.{i}"
-        norms += [f"{layer}.attention.output", f"{layer}.output"]
-        for part, shape in dense.items():
-            shapes |= {f"{layer}.{part}.weight": shape, f"{layer}.{part}.bias": shape[:1]}
-    for name in norms:
-        shapes |= {f"{name}.LayerNorm.{part}": (WIDTH,) for part in ("weight", "bias")}
-    return {
-        name: rng.normal(scale=0.5, size=shape).astype(np.float32) for name, shape in shapes.items()
-    }
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Return a folder with the files of the small model, their hashes taken for the published."""
-    save_file(small_weights(), tmp_path / "model.safetensors")
+    save_file(SMALL, tmp_path / "model.safetensors")
     pieces = tokenizers.models.WordPiece({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]")
     tokenizer = tokenizers.Tokenizer(pieces)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -164,7 +136,7 @@ def assert_equals_reference(model, weights, sentences):
 
 
 def test_the_small_model_equals_transformers(folder):
-    assert_equals_reference(load_minilm(folder), small_weights(), SENTENCES)
+    assert_equals_reference(load_minilm(folder), SMALL, SENTENCES)
 
 
 def test_the_published_model_equals_transformers(minilm):
@@ -195,7 +167,7 @@ def test_nobody_looks_at_what_is_hidden(folder):
     ids = model.tokenizer.encode(text).ids
     mask = torch.tensor([[1, 1, 0, 1, 0, 1]])
     with torch.no_grad():
-        out = reference(small_weights())(
+        out = reference(SMALL)(
             torch.tensor([ids]), mask, output_hidden_states=True, output_attentions=True
         )
     reading = model.read(text, hidden=[4, 2])

@@ -2,10 +2,9 @@
  * Encoder, the view "search": sentences in two orders, by how close in meaning they are to a question
  * and by the words that they share with it.
  */
+import { bytesOf } from "./base64.js";
 import { element, html, table, two } from "./core.js";
 import { dot, keyOf } from "./encoder_reading.js";
-
-const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"; // of base64
 
 /** The words of a text, small, each once, in order. */
 export const wordsOf = (sentence) => Array.from(new Set(sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []));
@@ -33,16 +32,7 @@ export function placesOf(scores) {
 
 /** Vectors of length 1 from what was recorded: `many` of them, in signed bytes, in base64. */
 export function vectorsOf(base64, many) {
-  const bytes = [];
-  let [bits, n_bits] = [0, 0];
-  for (const digit of base64.replace(/=/g, "")) {
-    bits = (bits << 6) | DIGITS.indexOf(digit);
-    n_bits += 6;
-    if (n_bits < 8) continue;
-    n_bits -= 8;
-    bytes.push(((bits >> n_bits) << 24) >> 24);
-    bits &= (1 << n_bits) - 1;
-  }
+  const bytes = Int8Array.from(bytesOf(base64));
   const d = bytes.length / many;
   return Array.from({ length: many }, (_, i) => {
     const steps = bytes.slice(i * d, (i + 1) * d);

@@ -4,25 +4,16 @@
  *
  * A row is a Float64Array, a matrix an array of rows. Nothing here knows of a page.
  */
+import { bytesOf } from "./base64.js";
 import { softmax } from "./core.js";
 
 export const LETTERS = "abcdefghijklmnop";
 const FINENESS = 1024; // a weight travels as a whole number of these parts of 1
 const EPS = 1e-5; // of a norm
-const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"; // of base64
 
 /** What stands in base64 as numbers of 16 bits, the low ones first. */
 function numbersOf(base64) {
-  const bytes = [];
-  let [bits, n_bits] = [0, 0];
-  for (const digit of base64.replace(/=/g, "")) {
-    bits = (bits << 6) | DIGITS.indexOf(digit);
-    n_bits += 6;
-    if (n_bits < 8) continue;
-    n_bits -= 8;
-    bytes.push(bits >> n_bits);
-    bits &= (1 << n_bits) - 1;
-  }
+  const bytes = bytesOf(base64);
   return Float64Array.from({ length: bytes.length / 2 }, (_, i) => (((bytes[2 * i] | (bytes[2 * i + 1] << 8)) << 16) >> 16) / FINENESS);
 }
 
