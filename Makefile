@@ -10,6 +10,8 @@ PORT ?= 8000
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
 book pdf serve test faults refresh train atlas bench: export OMP_NUM_THREADS := 1
+# As the tests do (pyproject.toml), the benchmarks of pages import what makes the pages.
+bench: export PYTHONPATH := _ext
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile

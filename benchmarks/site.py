@@ -17,6 +17,7 @@ import time
 from itertools import product
 from pathlib import Path
 
+import course
 from playwright.sync_api import sync_playwright
 
 from benchmarks.attention import processor, table
@@ -24,6 +25,7 @@ from tests.conftest import CHROMIUM_FLAGS, STEADY, Zipped, serve
 from tests.site.harness import awake
 from tests.site.pages import PAGES, SCHEMES, WIDTHS, left, visit_page
 from tests.site.test_accessibility import ALL, axe_findings
+from tests.site.test_chapters import SEEN
 from tools.install import ROOT, SetupError, find_browser, last_line, say
 
 SITE = ROOT / "_build" / "html"
@@ -43,6 +45,16 @@ def visit(browser, name, site):
         "shift": max(sum(shift["value"] for shift in v["shifts"]) for v in seen),
         "weight": max(v["bytes"] for v in seen[: len(WIDTHS)]) / 1024,  # those over http
     }
+
+
+def first_pictures(browser, site):
+    """Return {page of a chapter: where its first picture starts}, at 1280 pixels."""
+    page, found = browser.new_page(viewport={"width": 1280, "height": 900}), {}
+    for chapter in course.read(ROOT):
+        page.goto(f"{site}/{chapter.page}.html")
+        found[chapter.page] = page.evaluate(SEEN)["top"]
+    page.close()
+    return found
 
 
 # --- Lighthouse ----------------------------------------------------------------------------------
@@ -191,8 +203,8 @@ def tested(expression):
 # --- the report ----------------------------------------------------------------------------------
 
 
-def report(pages, scores, repaints, builds, tests):
-    """Return the table of goals, and the table of pages, in Markdown."""
+def report(pages, scores, repaints, builds, tests, pictures):
+    """Return the tables of goals, of pages and of chapters, in Markdown."""
 
     def worst(key, word):
         return word.format(max(page[key] for page in pages.values()))
@@ -231,6 +243,10 @@ def report(pages, scores, repaints, builds, tests):
         ]
         for name, page in pages.items()
     ]
+    chapters = [
+        [c.heading, f"{pictures[c.page]:.0f}", *map(str, (c.words, c.lines, c.minutes))]
+        for c in course.read(ROOT)
+    ]
     head = ["page", "requests off the site", "console messages", "axe violations", "layout shift"]
     head += ["KiB", "performance", "accessibility", "best practices", "SEO"]
     speed = ""
@@ -253,6 +269,13 @@ Each page was visited over http and from disk, at 1280 and 360 pixels, in the li
 dark theme, scrolled to its end, and its widgets were used.
 
 {table(head, rows)}
+
+## Chapter by chapter
+
+A chapter has at most 2,500 words of running text and 60 open lines of code, and its first picture \
+within 1,500 pixels of the top.
+
+{table(["chapter", "first picture, px", "words", "open lines", "minutes"], chapters)}
 """
 
 
@@ -287,6 +310,7 @@ def main():
             for name in names or PAGES:
                 say(f"site: {name} ...")
                 pages[name] = visit(browser, name, site)
+            pictures = first_pictures(browser, site)
             browser.close()
         try:
             program = install_lighthouse() if runs else None
@@ -297,7 +321,7 @@ def main():
             say(f"site: Lighthouse, {name} ...")
             scores[name] = lighthouse(program, f"{site}/{name}", runs)
     tests = {} if names else {words: tested(each) for words, each in TESTED.items()}
-    RESULTS.write_text(report(pages, scores, repaints, builds, tests), encoding="utf-8")
+    RESULTS.write_text(report(pages, scores, repaints, builds, tests, pictures), encoding="utf-8")
     say(RESULTS.read_text(encoding="utf-8"))
 
 
