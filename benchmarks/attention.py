@@ -69,8 +69,8 @@ CANDIDATES = {
     TORCH: (torch_attention, 16384, "muted", "-"),
     PRODUCTS: (products, 4096, "muted", ":"),
     BARE: (products_and_exp, 4096, "muted", "--"),
-    BLOCKWISE: (blockwise_attention, 16384, "weight", "-"),
-    "scaled_dot_product_attention": (scaled_dot_product_attention, 4096, "weight", "--"),
+    BLOCKWISE: (blockwise_attention, 16384, "ink", "-"),
+    "scaled_dot_product_attention": (scaled_dot_product_attention, 4096, "ink", "--"),
     "tutorials' loop": (tutorial_loop, 4096, "ink", "-."),
 }
 
@@ -302,6 +302,8 @@ def draw(kinds):
         ax.minorticks_off()
         if ax is above:
             ax.set(ylim=(0.4, None), yticks=[0.5, 1, 2, 4, 8], yticklabels=["½", 1, 2, 4, 8])
+        else:
+            ax.set_ylim(top=4 * ax.get_ylim()[1])  # room for the names
         name_lines(ax, found)
     figure.savefig(HERE / "attention.svg", metadata={"Date": None})
 
