@@ -340,7 +340,7 @@ def term_plan(chapters):
             f"| {c.minutes} + {c.practice} |"
         )
     head = ["| week | chapter | exercise | what must click | minutes |", "|---|---|---|---|---|"]
-    return "\n".join([":::{table}", ":widths: 12 16 24 32 16", "", *head, *lines, ":::", ""])
+    return "\n".join([":::{table}", ":widths: 10 13 22 42 13", "", *head, *lines, ":::", ""])
 
 
 def exercises(chapters):

@@ -1,18 +1,28 @@
 """What MyST and Docutils write otherwise than a page needs it.
 
 - A table with given widths keeps them: nothing moves while the rest of it arrives.
+- A table of four or five columns, the last but one of them sentences, may stand in two lines a row.
+- A long name of code may break behind its underscores and points, not in the middle of a word.
 - The empty corner of a table heads nothing.
 - An entry of the bibliography has a role that a list may have.
 """
 
+import re
+
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.writers.html5 import HTML5Translator
 from theme import amended
 
+NAMES = (nodes.literal, addnodes.desc_name)
 
-class GivenWidths(SphinxPostTransform):
-    """A table with `:widths:` keeps them. MyST calls every table's widths automatic as well."""
+
+class Tables(SphinxPostTransform):
+    """Widths that are given stand: MyST calls every table's widths automatic as well.
+
+    A table whose sentences a phone would cut is marked: `book.css` gives them a line of their own.
+    """
 
     default_priority = 198
 
@@ -21,6 +31,26 @@ class GivenWidths(SphinxPostTransform):
         for table in self.document.findall(nodes.table):
             if "colwidths-given" in table["classes"]:
                 table["classes"].remove("colwidths-auto")
+            rows = [row.children for row in table.findall(nodes.row)]
+            if len(rows[0]) in (4, 5) and max(len(row[-2].astext()) for row in rows) > 30:
+                table["classes"].append("two-lines")
+
+
+class BreakableNames(SphinxPostTransform):
+    """Let a long name of code end a line where a reader would."""
+
+    default_priority = 198
+    formats = ("html",)
+
+    def run(self):
+        """Visit all code in lines of text, and the names in the reference."""
+        for code in self.document.findall(lambda node: isinstance(node, NAMES)):
+            words = re.split(r"(?<=[a-z][_.(])(?=\w)", code.astext())
+            if max(map(len, code.astext().split()), default=0) > 16 and len(words) > 1:
+                code.children = []
+                for word in words:
+                    code += [nodes.Text(word), nodes.raw("", "<wbr>", format="html")]
+                code.pop()
 
 
 def visit_entry(self, node):
@@ -39,7 +69,8 @@ def visit_citation(self, node):
 
 def setup(app):
     """Register with Sphinx."""
-    app.add_post_transform(GivenWidths)
+    app.add_post_transform(BreakableNames)
+    app.add_post_transform(Tables)
     app.add_node(nodes.entry, override=True, html=(visit_entry, None))
     app.add_node(nodes.citation, override=True, html=(visit_citation, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

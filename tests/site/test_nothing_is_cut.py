@@ -21,6 +21,14 @@ CUT = f"""() => {{ {SEEN}
   return all("body *:not(svg, svg *, mjx-container, mjx-container *, option)")
     .filter(element => hides(element) && element.textContent.trim()).map(name);
 }}"""
+# What is wider than the window scrolls; a sentence should not, and on a wide one no figure does.
+SENTENCES = f"""() => {{ {SEEN}
+  return all(".table-wrapper").filter(box => box.scrollWidth > box.clientWidth + 1
+    && [...box.querySelectorAll("td")].some(cell => cell.textContent.length > 30)).map(name);
+}}"""
+FIGURES = f"""() => {{ {SEEN}
+  return all(".figure-scroll").filter(box => box.scrollWidth > box.clientWidth + 1).map(name);
+}}"""
 CHOICES = f"""() => {{ {SEEN}
   const pen = document.createElement("canvas").getContext("2d"), arrow = 18;
   return all("select").filter(select => {{
@@ -63,9 +71,9 @@ def test_nothing_is_cut_covered_or_too_small(page, site, name):
     for width in (1280, 1024, 360):
         page.set_viewport_size({"width": width, "height": 800})
         page.evaluate(FRAME)
-        found = {what: page.evaluate(what) for what in (CUT, CHOICES, SMALL)}
+        found = {what: page.evaluate(what) for what in (CUT, CHOICES, SMALL, SENTENCES)}
         if width > 360:
-            found |= {what: page.evaluate(what) for what in (CODE, COVERED)}
+            found |= {what: page.evaluate(what) for what in (CODE, COVERED, FIGURES)}
         assert [offences for offences in found.values() if offences] == [], width
 
 
@@ -74,6 +82,9 @@ def test_nothing_is_cut_covered_or_too_small(page, site, name):
     [
         (CODE, "<pre style='overflow-x: auto; width: 90px'>longer than its box is</pre>"),
         (CUT, "<p style='overflow: hidden; width: 9px; text-wrap: nowrap'>longer than that</p>"),
+        (SENTENCES, "<div class='table-wrapper' style='overflow-x: auto; width: 90px'><table><td "
+         "style='text-wrap: nowrap'>a sentence of more than thirty letters</table></div>"),
+        (FIGURES, "<div class='figure-scroll' style='width: 90px'><p style='width: 99px'>-</div>"),
         (CHOICES, "<select style='width: 60px'><option>longer than its box</option></select>"),
         (SMALL, "<svg viewBox='0 0 10 10'><text y='5' style='font-size: .1px'>small</text></svg>"),
         (SMALL, "<p style='font-size: 10px'>small</p>"),
