@@ -22,7 +22,7 @@ const STOPS = octaves(MAX_D_K);
 const MASKS = { none: "none", causal: "causal", padding: "padding", both: "causal + padding", window: "window" };
 
 /** The drawing, in units of a 360 x 484 sheet. */
-const SHEET = { width: 360, height: 484, left: 74, top: 64, size: 280, bars: 422, tallest: 50, output: 458, unit: 14 };
+const SHEET = { width: 360, height: 484, left: 84, top: 64, size: 270, bars: 422, tallest: 50, output: 458, unit: 14 };
 
 const vectors = new Map();
 
@@ -162,7 +162,7 @@ ${select("mask", MASKS, s.mask)}</label>
 ${select("row", tokens.map((token, i) => [i, `${i + 1}: ${token}`]), row)}</label>
 </div>`,
     html`<div class="readout">
-<p><span class="big" data-part="largest">${two(weights[top])}</span>
+<p><span class="big weight" data-part="largest">${two(weights[top])}</span>
 <span>largest weight of <b class="query" data-part="row_word">${tokens[row]}</b>,
 on <b class="key" data-part="top_word">${tokens[top]}</b>
 <button type="button" name="why">Why?</button></span></p>

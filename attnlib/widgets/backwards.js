@@ -87,6 +87,7 @@ export function compute(s) {
 
 const WIDE = 54;
 const TALL = 36;
+const MID = TALL / 2 + 5; // the line of a number that has no slope below it yet
 /** Where each box stands, in units of a 360 x 626 sheet, and the colour of its letter. */
 const BOXES = {
   Z: [250, 24, "ink"], S: [2, 134, "ink"], A: [126, 134, "weight"],
@@ -157,7 +158,7 @@ function cell(s, now, name, links) {
     element("rect", { x, y, width: WIDE, height: TALL, class: "back" }),
     known && slope !== 0 && element("rect", { x: x + 1, y: y + TALL / 2, width: WIDE - 2, height: TALL / 2 - 1, class: "tint", opacity: (0.07 + 0.2 * Math.abs(slope) / top).toFixed(3) }),
     blocked && element("path", { class: "hatch", d: `M${x} ${y + 18}l18 -18M${x} ${y + 36}l36 -36M${x + 14} ${y + 36}l36 -36M${x + 32} ${y + 36}l18 -18` }),
-    !blocked && text(short(value), x + WIDE / 2, y + 15, id === "A" ? "weight" : "muted", MIDDLE),
+    !blocked && text(short(value), x + WIDE / 2, y + (known ? 15 : MID), id === "A" ? "weight" : "muted", MIDDLE),
     known && text(signed(slope), x + WIDE / 2, y + 31, "ink", { ...MIDDLE, class: "slope" }));
 }
 
@@ -208,7 +209,7 @@ function drawing(s, now) {
     element("g", { class: next.has("L") ? "fed loss" : "loss" },
       element("rect", { x: LOSS.x, y: LOSS.y, width: 2 * WIDE, height: TALL, class: "back" }),
       text(html`<tspan font-style="italic">L</tspan> = <tspan font-style="italic">Z</tspan><tspan dy="3" class="low">${s.row + 1}${s.column + 1}</tspan>`, LOSS.x, LOSS.y - 6, "ink", { class: "letter" }),
-      text(short(now.nudged.loss), LOSS.x + WIDE, LOSS.y + 15, "muted", MIDDLE),
+      text(short(now.nudged.loss), LOSS.x + WIDE, LOSS.y + (at > 0 ? 15 : MID), "muted", MIDDLE),
       at > 0 && text("+1", LOSS.x + WIDE, LOSS.y + 31, "ink", { ...MIDDLE, class: "slope" })),
     NAMES.map((name) => cell(s, now, name, next)));
 }
@@ -241,7 +242,7 @@ function title(s, name) {
 function ledger(s, now) {
   const [id, i, j] = parts(s.cell);
   const blocked = (id === "S" || id === "A") && !free(s, i, j);
-  const head = html`<p class="who"><span>${title(s, s.cell)}</span> <span>${written(s.cell)} = ${blocked ? "blocked" : short(now.made[id][i][j])}</span></p>`;
+  const head = html`<p class="who"><span>${title(s, s.cell)}</span> <span>${written(s.cell)} = ${blocked ? "blocked" : short(now.nudged.made[id][i][j])}</span></p>`;
   const box = (...content) => element("div", { class: "ledger", "data-key": `${s.cell} ${s.stage}` }, head, content);
   if (!reached(s, id)) return box(html`<p class="hint">Its slope is not known yet. Nudge it and look at <i>L</i>, or walk back until the slopes come to it.</p>`);
   const all = into(s, now.made, s.cell);
@@ -277,7 +278,7 @@ function chart(s, now) {
     known && element("path", { d: `M${point(-MOST, told(-MOST))}L${point(MOST, told(MOST))}`, class: "told-line" }),
     element("path", { d: `M${nudges.map((by, k) => point(by, real[k])).join("L")}`, class: "real-line" }),
     known && element("circle", { cx: x(s.nudge), cy: y(told(s.nudge)), r: 5, class: "told-dot" }),
-    element("circle", { cx: x(s.nudge), cy: y(now.nudged.loss), r: 4, fill: "var(--weight)" }),
+    element("circle", { cx: x(s.nudge), cy: y(now.nudged.loss), r: 4, fill: "var(--ink)" }),
     element("path", { d: "M4 137h22", class: "real-line" }), text(html`what <tspan font-style="italic">L</tspan> does`, 32, 141, "ink"),
     known && [element("path", { d: "M154 137h22", class: "told-line" }), text("what its slope says", 182, 141, "ink")]);
 }

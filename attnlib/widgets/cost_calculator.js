@@ -153,13 +153,13 @@ function memories(s, found) {
     line(`M${left} ${top}V${top + tall}h${wide}`),
     Object.keys(KINDS).filter((kind) => kind !== s.kind).map((kind) => line(curve(s, kind), thin)),
     line(`M${left} ${y(s.memory * 1e9).toFixed(1)}h${wide}`, { stroke: "var(--ink)", "stroke-dasharray": "5 3" }),
-    line(curve(s, s.kind), { stroke: "var(--weight)", "stroke-width": 2.5 }),
+    line(curve(s, s.kind), { stroke: "var(--ink)", "stroke-width": 2.5 }),
     ends(s).map(({ kind, at }) => {
       const chosen = kind === s.kind;
-      return text(SHORT[kind], left + wide + 6, at + 4, chosen ? "weight" : "muted", { "font-weight": chosen && "bold" });
+      return text(SHORT[kind], left + wide + 6, at + 4, chosen ? "ink" : "muted", { "font-weight": chosen && "bold" });
     }),
     line(`M${x(s.n).toFixed(1)} ${top}V${top + tall}`, { stroke: "var(--ink)" }),
-    element("circle", { cx: x(s.n), cy: y(held(found)), r: 4.5, fill: "var(--weight)" }),
+    element("circle", { cx: x(s.n), cy: y(held(found)), r: 4.5, fill: "var(--ink)" }),
   ];
 }
 
@@ -182,8 +182,8 @@ function roofline({ reading, writing }) {
   const corners = [first, RIDGE, last].map((at) => `${across(at).toFixed(1)} ${up(done(at)).toFixed(1)}`);
   const bottom = ROOF.top + ROOF.tall;
   const dot = (name, intensity, [dx, dy], anchor) => [
-    element("circle", { cx: across(intensity), cy: up(done(intensity)), r: 4.5, fill: "var(--weight)", "data-dot": name }),
-    text(name, across(intensity) + dx, Math.min(up(done(intensity)) + dy, bottom - 3), "weight", { "text-anchor": anchor }),
+    element("circle", { cx: across(intensity), cy: up(done(intensity)), r: 4.5, fill: "var(--ink)", "data-dot": name }),
+    text(name, across(intensity) + dx, Math.min(up(done(intensity)) + dy, bottom - 3), "ink", { "text-anchor": anchor }),
   ];
   return [
     text("Share of its FLOPs the chip can do, by FLOPs a byte", 0, ROOF.top - 24, "ink"),

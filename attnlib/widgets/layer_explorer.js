@@ -29,7 +29,7 @@ const PLOTS = {
     depths: [0, 6, 12, 18, 24], left: LEFT, wide: 296, floor: 464, height: 92, low: -8, high: 0,
   },
 };
-const BOLD = { stroke: "var(--weight)", "stroke-width": 2.5 };
+const BOLD = { stroke: "var(--ink)", "stroke-width": 2.5 };
 const DASHED = { stroke: "var(--muted)", "stroke-width": 1.5, "stroke-dasharray": "5 3" };
 
 const VARIANCES = {
@@ -198,8 +198,8 @@ function plot(name, depth, curves) {
     depths.map((i) => text(i, x(i), floor + 16, "muted", { "text-anchor": "middle" })),
     line(path(curves[`${name}_full`]), { ...DASHED, "data-part": `${name}_full` }),
     line(path(curves[name]), { ...BOLD, "data-part": `${name}_line` }),
-    line(`M${x(depth).toFixed(1)} ${floor - height}V${floor}`, { stroke: "var(--ink)", "stroke-width": 1 }),
-    element("circle", { cx: x(depth), cy: y(curves[name][depth]), r: 4, fill: "var(--weight)" }),
+    line(`M${x(depth).toFixed(1)} ${floor - height}V${floor}`, { stroke: "var(--muted)", "stroke-width": 1 }),
+    element("circle", { cx: x(depth), cy: y(curves[name][depth]), r: 4, fill: "var(--ink)" }),
   ];
 }
 
@@ -242,14 +242,14 @@ ${select("norm", NORMS, s.norm)}</label>
 </div>`,
     html`<div class="readout">
 <p><span class="big" data-part="distance">${brief(curves.distance[s.depth])}</span>
-<span>own share: what the words do not have in common, ‖X − mean‖ / ‖X‖; 0: all alike</span></p>
+<span>own share, ‖X − mean‖ / ‖X‖: what the words do not have in common</span></p>
 <p><span class="big" data-part="norm_value">${size(curves.norm[s.depth])}</span>
 <span>mean length of a word’s vector</span></p>
 <p class="verdict">${verdict(curves, s.depth)}</p>
 ${buttons(renew)}</div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<p class="cell">Random weights, number ${s.seed}, as small as those
-PyTorch starts with. ${N_HEADS} heads, d<sub>model</sub> = ${D_MODEL}, d<sub>ff</sub> = ${D_FF}.</p>`,
+PyTorch starts with. ${N_HEADS} heads, d<sub>model</sub> = ${D_MODEL}, d<sub>ff</sub> = ${D_FF}.</p>`,
     () => tables(s, now),
   ];
 }

@@ -159,12 +159,13 @@ function progress(s, { loss }) {
   const most = Math.max(1.2 * guessing, ...losses);
   const spot = (value, step) => [left + (wide * step) / STEPS, top + tall * (1 - value / most)];
   const here = spot(loss, s.step);
+  const level = spot(guessing, 0)[1];
   const step = Math.floor(s.step);
   return html`<div class="sharp"><label class="main"><span>Step <b class="number">${step}</b></span>
 ${element("input", { type: "range", name: "step", min: 0, max: STEPS, value: step, "aria-valuetext": `step ${step}, ${LOSSES[s.teacher]} ${loss.toFixed(2)}` })}</label>
 <svg class="loss" viewBox="0 0 240 72" role="img" aria-label="The ${LOSSES[s.teacher]} against the step; at most ${most.toFixed(2)}"><path class="floor" d="M${left} ${top + tall}h${wide}"/>
 ${line("guessing", through([spot(guessing, 0), spot(guessing, STEPS)]))}${line("all", through(losses.map(spot)))}${line("so-far", through([...losses.slice(0, step + 1).map(spot), here]))}
-<circle${attributes({ cx: n1(here[0]), cy: n1(here[1]), r: 3.5 })}/>${element("text", { x: 236, y: n1(spot(guessing, 0)[1] - 4) }, `equal shares: ${guessing.toFixed(2)}`)}</svg></div>`;
+<circle${attributes({ cx: n1(here[0]), cy: n1(here[1]), r: 3.5 })}/>${element("text", { x: 236, y: n1(level < 20 ? level + 12 : level - 4) }, `equal shares: ${guessing.toFixed(2)}`)}</svg></div>`;
 }
 
 /** The weights, the right ones down the diagonal; what the blend costs, if that is what is taught; W_Q. */

@@ -31,7 +31,7 @@ def test_a_tap_picks_a_row(browser, addresses):
     with phone(browser, addresses["http"]) as page:
         page.locator("svg").scroll_into_view_if_needed()
         box = page.locator("svg").bounding_box()
-        x, y = box["width"] / 2, box["height"] * (64 + 280 * 5.5 / 6) / 484
+        x, y = box["width"] / 2, box["height"] * (64 + 270 * 5.5 / 6) / 484
         page.touchscreen.tap(box["x"] + x, box["y"] + y)
         assert shows(page, row=5)
 
@@ -39,13 +39,13 @@ def test_a_tap_picks_a_row(browser, addresses):
 def test_what_is_pointed_at_is_said_until_the_pointer_leaves(live):
     cell = live.locator("[data-part=cell]")
     resting = cell.inner_text()
-    live.locator("svg").hover(position={"x": 90, "y": 80})
+    live.locator("svg").hover(position={"x": 110, "y": 80})
     live.evaluate(FRAMES)
     assert "weight 0." in cell.inner_text() and "score" in cell.inner_text()
     live.mouse.move(0, 0)
     live.evaluate(FRAMES)
     assert cell.inner_text() == resting
-    live.locator("svg").first.hover(position={"x": 90, "y": 80})
+    live.locator("svg").first.hover(position={"x": 110, "y": 80})
     live.get_by_label("Sentence").fill("two words")  # another cell is under the pointer now
     live.evaluate(FRAMES)
     assert cell.inner_text() == resting
