@@ -16,6 +16,7 @@ const TRIES = [
 /** Heads whose habits chapters 6 and 16 measure: layer and head from 0. */
 const KNOWN = [["what ‘it’ may mean", 3, 1], ["one back", 0, 2], ["one on", 1, 8], ["rest on [CLS]", 4, 5]];
 const MOST = 64; // tokens
+const EDGE = 20; // pixels of a ladder that are seen beyond the word that is looked at
 const FAINT = 0.15; // below it, the line of a row that is not looked at is left out
 const SHADES = 5; // of a small head: its picture is a page’s weight
 const CROWDED = 18; // with more tokens, the heatmap names only those that are looked at
@@ -214,7 +215,8 @@ function reveal(view) {
     const frame = box.getBoundingClientRect();
     for (const one of Array.from(box.querySelectorAll("[data-row][aria-pressed=true], .top")).reverse()) {
       const { left, right, top, bottom } = one.getBoundingClientRect();
-      box.scrollBy(Math.min(left - frame.left, 0) + Math.max(right - frame.right, 0), Math.min(top - frame.top, 0) + Math.max(bottom - frame.bottom, 0));
+      const by = (start, end) => Math.min(start - EDGE, 0) + Math.max(end + EDGE, 0);
+      box.scrollBy(by(left - frame.left, right - frame.right), by(top - frame.top, bottom - frame.bottom));
     }
   };
   requestAnimationFrame(() => requestAnimationFrame(look)); // once it is drawn

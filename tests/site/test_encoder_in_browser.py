@@ -158,6 +158,18 @@ def test_the_word_that_asks_goes_on_asking(live):
     live.locator(SAID, has_text="head 2: it looks").wait_for()
 
 
+def test_a_long_sentence_scrolls_to_who_asks(live):
+    live.locator("[name=text]").fill("word " * 30 + "and it was tired")
+    live.locator("[name=read]").click()
+    shows(live, "tired")
+    live.wait_for_function("""() => {
+        const [asks, ladder] = [".asking [aria-pressed=true]", ".ladder"]
+            .map(each => document.querySelector(each).getBoundingClientRect());
+        return asks.left >= ladder.left && asks.right <= ladder.right;
+    }""")
+    assert live.evaluate("document.querySelector('.ladder').scrollLeft") > 0
+
+
 def test_hidden_words_are_read_without(ready):
     ready.locator("[data-hide='2']").click()
     ready.locator("[data-part=without]", has_text="Without dog").wait_for()
