@@ -79,13 +79,14 @@ export function picture(s) {
   const numbers = s.answer.map((x, i) => `${s.labels.length > 1 ? `${s.labels[i]} = ` : ""}${written(x)}${unit}`);
   const answer = html`<b>${numbers.join(", ")}.</b> ${s.explanation}`;
   return [
-    html`<p class="question">${s.question} <span class="done${done && " shown"}" data-part="done">✓ done</span></p>`,
+    html`<p class="question">${s.question}</p>`,
     html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off"><div class="fields">${s.labels.map(
       (_, i) => field(s, i, judged.wrong),
     )}</div>
 <p class="buttons"><button type="submit" name="check">Check</button>
 <button type="button" name="reveal">Reveal</button>
-<button type="button" name="reset">Reset</button></p>
+<button type="button" name="reset">Reset</button>
+<span class="done${done && " shown"}" data-part="done">✓ done</span></p>
 <p role="status" data-part="verdict" class="${s.checked ? "kept" : ""}">${verdict(s, judged)}</p></form>`,
     told("answer", s.revealed && answer, { Answer: answer }),
   ];
@@ -113,7 +114,7 @@ export function live(view) {
     if (right) tell();
   });
   view.on("reveal", "click", () => {
-    view.set({ revealed: true });
+    view.set({ revealed: true, unread: false, checked: view.state().typed.length > 0 });
     tell();
   });
   followProgress(view);

@@ -25,10 +25,11 @@ function form(s, { text, options }, i) {
     html`<b>${text}:</b> ${right ? "right" : "wrong"}. ${why}`,
   ]);
   return html`<form data-question="${i}" data-lm-suppress-shortcuts="true" autocomplete="off"><fieldset>
-<legend>${i + 1}. ${text} <span class="done${done && " shown"}" data-part="done_${i}">✓ done</span></legend>
+<legend>${i + 1}. ${text}</legend>
 ${options.map(({ text }, k) => html`<label class="option">${radio(k)}<span>${text}</span></label>`)}
-<p class="buttons"><button type="submit">Check</button></p></fieldset>
-${told(`why_${i}`, reasons[chosen] ?? (s.unasked[i] ? none : ""), { Answers: all })}</form>`;
+<p class="buttons"><button type="submit">Check</button>
+<span class="done${done && " shown"}" data-part="done_${i}">✓ done</span></p></fieldset>
+${told(`why_${i}`, reasons[chosen] ?? (s.unasked[i] > 0 ? none : ""), { Answers: all })}</form>`;
 }
 
 export function picture(s) {

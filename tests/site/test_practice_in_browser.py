@@ -130,6 +130,15 @@ def test_a_change_takes_the_verdict_back(live):
 # ------------------------------------------------------------------------------------- Quiz
 
 
+def test_a_choice_says_nothing_of_the_other_questions(live):
+    first, second = (slot(live, 2).locator("form").nth(i) for i in (0, 1))
+    first.get_by_label(QUESTIONS[0]["options"][0]["text"], exact=True).check()
+    first.get_by_role("button", name="Check").click()
+    live.evaluate(FRAMES)
+    assert first.get_by_role("status").inner_text() != ""
+    assert second.get_by_role("status").inner_text() == ""
+
+
 def test_every_option_has_its_reason_and_can_be_tried_again(live):
     for i, question in enumerate(QUESTIONS):
         form = slot(live, 2).locator("form").nth(i)
