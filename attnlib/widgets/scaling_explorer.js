@@ -141,12 +141,12 @@ function drawing(s, now) {
   const end = { "text-anchor": "end" };
   return sheet(
     "sheet", 360, 476,
-    `Scores with a standard deviation of ${now.spread.toPrecision(3)}; a row of ${N.keys} weights, the largest ` +
+    `Scores with a standard deviation of ${spreadOf(now.spread)}; a row of ${N.keys} weights, the largest ` +
       `${top.said}; curves of the largest weight and of the slope. The tables below hold the numbers.`,
-    text(`${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}: how far they spread (bar)`, 0, 14, "ink"),
+    text(`${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}; bar: their spread`, 0, 14, "ink"),
     element("path", { d: outline, fill: "var(--muted)", stroke: "var(--muted)" }),
     line(`M${left} ${histogram}H${left + wide}`),
-    line(spread, { stroke: "var(--weight)", "stroke-width": 4 }),
+    line(spread, { stroke: "var(--ink)", "stroke-width": 4 }),
     [-100, -50, 0, 50, 100].map((at) =>
       text(String(at).replace("-", "−"), left + wide / 2 + (at * wide) / 2 / reach, 127, "muted", middle),
     ),
@@ -163,7 +163,7 @@ function drawing(s, now) {
     curve(s, "d_k", 226, ["÷ ", D_K]),
     Object.keys(plots).map((name) => [
       element("path", { d: `M${x(name, s.d_k).toFixed(1)} ${floor - rise}V${floor}`, stroke: "var(--ink)" }),
-      element("circle", { cx: x(name, s.d_k), cy: y(name, now[name]), r: 4, fill: "var(--weight)" }),
+      element("circle", { cx: x(name, s.d_k), cy: y(name, now[name]), r: 4, fill: `var(--${name === "largest" ? "weight" : "ink"})` }),
     ]),
   );
 
@@ -189,7 +189,7 @@ function curve({ divisor, curves_drawn }, name, at, label) {
   return [
     element("path", {
       d: `${path("largest")}${path("slope")}M${at} 464h22`, fill: "none", "stroke-dasharray": DASHES[name],
-      stroke: picked ? "var(--weight)" : "var(--muted)", "stroke-width": picked ? 2.5 : 1.3,
+      stroke: picked ? "var(--ink)" : "var(--muted)", "stroke-width": picked ? 2.5 : 1.3,
     }),
     text(label, at + 28, 468, "ink"),
   ];
@@ -197,6 +197,9 @@ function curve({ divisor, curves_drawn }, name, at, label) {
 
 /** A small number in few signs: 0.180, or 7e-5. */
 const brief = (value) => (value >= 0.001 ? value.toFixed(3) : value.toExponential(0));
+
+/** A spread in at most five signs, which the column of the numbers holds. */
+const spreadOf = (value) => value.toPrecision(value < 0.1 ? 2 : 3);
 
 export function picture(s) {
   const now = compute(s);
@@ -212,8 +215,8 @@ ${element("input", { type: "range", name: "d_k", ...at })}</label>
 ${select("divisor", DIVISORS, s.divisor)}</label>
 </div>`,
     html`<div class="readout">
-<p><span class="big" data-part="spread">${now.spread.toPrecision(3)}</span>
-<span data-part="theory">spread of the scores; in theory ${formula}${Number(now.theory.toPrecision(4))}</span></p>
+<p><span class="big" data-part="spread">${spreadOf(now.spread)}</span>
+<span data-part="theory">spread of the scores; in theory ${formula}${Number(now.theory.toPrecision(now.theory < 0.1 ? 2 : 4))}</span></p>
 <p><span class="big" data-part="largest">${now.largest.toFixed(2)}</span>
 <span>largest weight of the row, on <b class="key">key ${now.weights.indexOf(now.largest) + 1}</b>
 <button type="button" name="why">Why?</button></span></p>
