@@ -57,7 +57,7 @@ const pair = (point) => `(${point.map(round).join(", ")})`;
 const fixed = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00");
 
 /** A number that is not negative in few signs. */
-const short = (x) => (x >= 1e6 ? x.toExponential(1).replace("e+", "e") : x.toFixed(x >= 1000 ? 0 : 2));
+const short = (x) => (x >= 1e5 ? x.toExponential(1).replace("e+", "e") : x.toFixed(x >= 1000 ? 0 : 2));
 
 export const label = (s) =>
   learns(s) ? "Three questions are learnt" : `The plane of "${sentenceOf(s).map(({ text }) => text).join(" ")}"`;
@@ -120,7 +120,7 @@ function rows(s, now) {
   const asks = priced ? -1 : askingPlace(s);
   const long = Math.hypot(...query);
   const columns = {
-    score: (i) => round(now.scores[i]),
+    score: (i) => plain(Number(now.scores[i].toFixed(Math.abs(now.scores[i]) < 10 ? 2 : 1))),
     power: (i) => short(now.powers[i]),
     length: (i) => fixed(Math.hypot(...points[i])),
     cosine: (i) => cosine(long * Math.hypot(...points[i]), now.scores[i]),

@@ -7,6 +7,7 @@ const SIDE = 320; // of the sheet
 const THICK = 20; // a line that has all the weight
 const GAP = 1.2; // between lines side by side
 const BEND = 0.36; // of the way from where a word was
+const EDGE = 9; // what is held keeps off the sheet's edge
 const TIE = 0.02; // words that are closer share a place
 
 const two = (x) => plain(Number(x.toFixed(2)));
@@ -57,6 +58,13 @@ function axisNames(scene) {
 ${text(axes[1], 90, 14)}${text(axes[0], SIDE - 4, 311, "muted", end)}`;
 }
 
+/** How far the way from a to b goes before it leaves the sheet: what can be held must be seen. */
+function within(a, b) {
+  const edge = (k) => (b[k] < EDGE ? EDGE : SIDE - EDGE);
+  const part = Math.min(1, ...b.map((c, k) => (c < EDGE || c > SIDE - EDGE ? (edge(k) - a[k]) / (c - a[k]) : 1)));
+  return a.map((c, k) => c + part * (b[k] - c));
+}
+
 /** All that the moving picture is made of. */
 function scenery(s) {
   const now = s.moving ?? poseOf(s);
@@ -72,6 +80,7 @@ function scenery(s) {
     s, now, tokens, own, got, px, unit, priced,
     points: now[0], present: now[1], from: now[2],
     origin: px([0, 0]),
+    tip: within(px([0, 0]), px(got.query)),
     asking: tokens[own]?.word,
     picked: pointed >= 0 ? pointed : strongest,
     here: px(now[2]),
@@ -167,9 +176,8 @@ const keys = ({ priced, points, origin, px }) =>
   priced && path("keys", points.map((point) => arrow(origin, px(point), 8)).join(""));
 
 /** What the asking word is, what it asks for, and the turn from one to the other. */
-function turnedQuery({ s, from, got, origin, px, unit: one }) {
+function turnedQuery({ s, from, got, origin, tip, px, unit: one }) {
   if (s.scene !== "turned" || Math.hypot(...got.query) < 1e-3) return null;
-  const tip = px(got.query);
   const { unit } = direction(origin, tip);
   const [start, end] = [from, got.query].map(([x, y]) => Math.atan2(y, x));
   const by = ((end - start + 3 * Math.PI) % (2 * Math.PI)) - Math.PI;
@@ -184,9 +192,9 @@ function turnedQuery({ s, from, got, origin, px, unit: one }) {
 }
 
 /** The end of a query that can be taken hold of. */
-function handle({ s, got, px }) {
+function handle({ s, tip }) {
   if (!SCENES[s.scene].held) return null;
-  const [x, y] = px(got.query).map(n1);
+  const [x, y] = tip.map(n1);
   const said = s.scene === "turned"
     ? `turned by ${s.turn} degrees, ${two(s.stretch)} times as long`
     : SCENES[s.scene].axes.map((axis, k) => `${two(s.query[k])} ${axis}`).join(", ");
@@ -269,7 +277,7 @@ ${ticks.map(({ score, point: [x, y] }) => element("text", { class: "tick", x: n1
 }
 
 /** Where dots, lines and arrows are, so that names stand elsewhere: points, each with its price. */
-function obstacles({ s, points, got, links, priced, here, there, origin, px }, { ticks }) {
+function obstacles({ s, points, got, links, priced, here, there, origin, tip, px }, { ticks }) {
   const taken = ticks.map(({ point }) => [...point, 6]);
   const { sheet, drawn } = SCENES[s.scene];
   if (!drawn) for (const aside of [10, 35, 60]) taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + 12, 4]);
@@ -283,19 +291,19 @@ function obstacles({ s, points, got, links, priced, here, there, origin, px }, {
   });
   const { length, unit, side } = swing(origin, here, there);
   const bend = along(here, unit, length / 2, (BEND * side * length) / 2);
-  if (SCENES[s.scene].held) taken.push([...px(got.query), 8]);
+  if (SCENES[s.scene].held) taken.push([...tip, 8]);
   if (!s.ruler && !priced) {
     taken.push([...there, 8]);
     strew(here, bend, 1);
     strew(bend, there, 1);
   }
-  if (s.ruler || SCENES[s.scene].held) strew(origin, px(got.query), 1.5);
+  if (s.ruler || SCENES[s.scene].held) strew(origin, tip, 1.5);
   return taken;
 }
 
 /** The names of the words with their shares, and of what the asking word has become. */
 function names(m, measured) {
-  const { s, points, present, tokens, got, asking, here, there, origin, priced, spread, px } = m;
+  const { s, points, present, tokens, got, asking, here, there, origin, tip, priced, spread, px } = m;
   const { length, unit, side } = swing(origin, here, there);
   const known = [...new Set(tokens.map(({ word }) => word))].map((word) => {
     const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
@@ -323,7 +331,6 @@ function names(m, measured) {
     });
   }
   if (SCENES[s.scene].held) {
-    const tip = px(got.query);
     const name = s.scene === "turned" ? "asks for" : "query";
     const ahead = direction(origin, tip).unit;
     labels.push({ kind: "asks", name, share: "", point: tip, size: [7 * name.length, 13], gap: 10, way: s.ruler ? [ahead[1] * measured.side, -ahead[0] * measured.side] : ahead });
