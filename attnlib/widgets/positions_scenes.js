@@ -74,7 +74,7 @@ export function signed(x) {
 }
 
 const brief = (x) => String(Number(x.toPrecision(3)));
-const short = (x) => (x > 0 && x < 0.0005 ? "≈ 0" : String(Number(x.toFixed(3))));
+const short = (x) => (x > 0 && x < 0.0005 ? "≈ 0" : String(Number(Number(x.toPrecision(3)).toFixed(3))));
 const many = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const middle = { "text-anchor": "middle" };
 const bold = { "font-weight": "bold" };
@@ -146,10 +146,10 @@ ${button("placed", "Add positions", pressed(s.placed))}</p>${buttons()}</div>`,
   ];
 }
 
-/** The two hands of a clock, told apart without colour too. */
+/** The two hands of a clock, for two places: no roles, so without their colours. */
 const STROKES = {
-  key: { stroke: "var(--key)", "stroke-width": 2.5, "stroke-dasharray": "6 3" },
-  query: { stroke: "var(--query)", "stroke-width": 2.5 },
+  from: { stroke: "var(--ink)", "stroke-width": 2.5 },
+  to: { stroke: "var(--muted)", "stroke-width": 2.5, "stroke-dasharray": "6 3" },
 };
 
 /** One clock: its face, the way from one hand to the other, and the two hands. */
@@ -157,29 +157,29 @@ function clock({ from, to }, x, y, r) {
   const at = (angle, far = r) => [x + far * Math.sin(angle), y - far * Math.cos(angle)];
   const way = Math.min(to - from, 2 * Math.PI);
   const arc = Array.from({ length: 41 }, (_, t) => at(from + (way * t) / 40, 0.55 * r));
-  const hand = (angle, role, part) =>
-    element("path", { d: arrow([x, y], at(angle, 0.94 * r), 9), fill: `var(--${role})`, ...STROKES[role], "data-part": part });
+  const hand = (angle, part) =>
+    element("path", { d: arrow([x, y], at(angle, 0.94 * r), 9), fill: STROKES[part].stroke, ...STROKES[part], "data-part": part });
   return [
     element("circle", { cx: x, cy: y, r, fill: "none", stroke: "var(--line)" }),
     line(through([at(0, r), at(0, 0.86 * r)])),
-    way > 0.001 && line(through(arc), { stroke: "var(--weight)", "stroke-width": 3 }),
-    hand(to, "query", "to"),
-    hand(from, "key", "from"),
+    way > 0.001 && line(through(arc), { "stroke-width": 3, opacity: 0.5 }),
+    hand(to, "to"),
+    hand(from, "from"),
   ];
 }
 
 function clocksSheet({ pairs }, { position: p, distance: k }) {
   const one = (pair, i) => {
-    const [x, y] = [44 + 164 * (i % 2), 72 + 96 * (i >> 1)];
+    const [x, y] = [42 + 172 * (i % 2), 72 + 96 * (i >> 1)];
     const round = (2 * Math.PI) / pair.turn;
-    const said = ["round in", `${brief(round)}${round < 1e5 ? " words" : ""}`, `turns ${short(k * pair.turn)}`, `cos ${signed(pair.cosine)}`];
+    const said = ["round in", `${brief(round)}${round < 1e4 ? " words" : ""}`, `turns ${short(k * pair.turn)}`, `cos ${signed(pair.cosine)}`];
     const all = said.map((words, at) => text(words, x + 46, y - 24 + 19 * at, at ? "ink" : "muted"));
     return [clock(pair, x, y, 40), all];
   };
   return sheet(
     "clocks", 340, 214, "Clocks with a hand for each of two positions; the table below holds the numbers",
-    text(`place ${p}`, 6, 16, "key", bold), text(`place ${p + k}`, 94, 16, "query", bold),
-    line("M6 23h52", STROKES.key), line("M94 23h52", STROKES.query),
+    text(`place ${p}`, 4, 16, "ink", bold), text(`place ${p + k}`, 92, 16, "muted", bold),
+    line("M4 23h52", STROKES.from), line("M92 23h52", STROKES.to),
     pairs.slice(0, MOST).map(one),
   );
 }

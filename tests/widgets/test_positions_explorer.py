@@ -378,7 +378,7 @@ def test_hands_point_where_the_encoding_says(explorer):
     soup = picture(explorer)
     shown = min(4, explorer.d_model // 2)
     encoding = attnlib.sinusoidal_positions(80, explorer.d_model, base=explorer.base)
-    middles = np.array([[44 + 164 * (i % 2), 72 + 96 * (i // 2)] for i in range(shown)])
+    middles = np.array([[42 + 172 * (i % 2), 72 + 96 * (i // 2)] for i in range(shown)])
     for part, at in (("from", explorer.position), ("to", explorer.position + explorer.distance)):
         way = (tips(soup, f"[data-part={part}]") - middles) * [1, -1] / (0.94 * 40)
         np.testing.assert_allclose(way, encoding[at].reshape(-1, 2)[:shown], atol=0.005)
