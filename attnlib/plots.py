@@ -24,6 +24,7 @@ ROLES = ("query", "key", "value", "weight")
 
 # All in points, 1/72 inch.
 CELL = 36  # side of a cell where there is room
+FACTOR = 25  # side of a cell of a product: its three matrices fit beside each other on a phone
 SPAN = 432  # most that all the cells of a row or a column may take
 BARS = 96  # height of a bar of weight 1
 TEXT = 10  # labels, and numbers in cells where there is room
@@ -370,17 +371,18 @@ def product_axes(left, right):
             f"and {(right_rows, n_columns)}"
         )
     shapes = [(n_rows, n_inner), (n_inner, n_columns), (n_rows, n_columns)]
-    margin = 5 * TEXT
-    cell = min(CELL, SPAN / sum(columns for _, columns in shapes))
+    margin, gap = 5 * TEXT, 2.9 * TEXT  # around the three, and between them
+    cell = min(FACTOR, SPAN / sum(columns for _, columns in shapes))
     height = max(n_rows, n_inner) * cell + 2 * margin
-    width = sum(columns for _, columns in shapes) * cell + 3 * margin + margin / 2
+    width = sum(columns for _, columns in shapes) * cell + 2 * margin + 3 * gap
     figure = plt.figure(figsize=(width / 72, height / 72))
     axes, x = [], margin
     for (rows, columns), sign in zip(shapes, ("\N{MULTIPLICATION SIGN}", "=", ""), strict=True):
         box = (x / width, (height - rows * cell) / 2 / height, columns * cell / width)
         axes.append(figure.add_axes((*box, rows * cell / height)))
-        x += columns * cell + margin
-        figure.text((x - margin / 2) / width, 0.5, sign, size=1.4 * TEXT, ha="center", va="center")
+        x += columns * cell + gap
+        # Nearer to what follows: before it stands the size of what it multiplies.
+        figure.text((x - gap / 3) / width, 0.5, sign, size=1.2 * TEXT, ha="center", va="center")
     return axes
 
 
