@@ -271,11 +271,10 @@ function convention(name, meaning, user, { tokens, mask }, entry) {
   )}</div>`;
 }
 
-/** The verdicts, each with room for the longest that it can become. */
-const verdicts = (all, rooms) => html`<ul class="verdicts" aria-label="Verdicts" aria-live="polite">${all.map(
-  ([kind, [answer, rest]], i) =>
-    element("li", { class: kind, "data-room": rooms[i], "data-key": answer }, html`<span>${answer && html`<b>${answer}</b>`}${rest}</span>`),
-)}</ul>`;
+/** The verdicts, and behind them room for the longest that each can become: what is left is below them all. */
+const verdicts = (all, rooms) => html`<div class="reserved"><ul class="verdicts" aria-label="Verdicts" aria-live="polite">${all.map(
+  ([kind, [answer, rest]]) => element("li", { class: kind, "data-key": answer }, answer && html`<b>${answer}</b>`, rest),
+)}</ul><div class="verdicts ghost" aria-hidden="true">${rooms.map((room) => element("p", { "data-room": room }))}</div></div>`;
 
 export const picture = (s) => [
   ...(s.scene === "guess" ? guessing : painting)(s, called(s.tokens)),
