@@ -4,6 +4,7 @@
 - A table of four or five columns, the last but one of them sentences, may stand in two lines a row.
 - A long name of code may break behind its underscores and points, not in the middle of a word.
 - The empty corner of a table heads nothing.
+- A list of numbers in brackets stays on one line.
 - An entry of the bibliography has a role that a list may have.
 """
 
@@ -16,6 +17,8 @@ from sphinx.writers.html5 import HTML5Translator
 from theme import amended
 
 NAMES = (nodes.literal, addnodes.desc_name)
+# As much as a line of a phone has room for.
+VECTOR = re.compile(r"\([−\d.,+·/_ ]{3,28}\)")
 
 
 class Tables(SphinxPostTransform):
@@ -53,6 +56,22 @@ class BreakableNames(SphinxPostTransform):
                 code.pop()
 
 
+class WholeVectors(SphinxPostTransform):
+    """The spaces in (0.17, −2) do not break: half a vector reads as a sentence cut off."""
+
+    default_priority = 199
+
+    def run(self):
+        """Visit all text but code."""
+        for text in list(self.document.findall(nodes.Text)):
+            if not isinstance(
+                text.parent, (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
+            ):
+                whole = VECTOR.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+                if whole != text:
+                    text.parent.replace(text, nodes.Text(whole))
+
+
 def visit_entry(self, node):
     """Open a cell of a table."""
     HTML5Translator.visit_entry(self, node)
@@ -71,6 +90,7 @@ def setup(app):
     """Register with Sphinx."""
     app.add_post_transform(BreakableNames)
     app.add_post_transform(Tables)
+    app.add_post_transform(WholeVectors)
     app.add_node(nodes.entry, override=True, html=(visit_entry, None))
     app.add_node(nodes.citation, override=True, html=(visit_citation, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

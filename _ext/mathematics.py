@@ -27,6 +27,7 @@ from colours import themed
 from docutils import nodes
 from engine import Engine
 from math_fonts import MATHJAX, write_assets
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
@@ -34,6 +35,7 @@ from attnlib import palette
 
 logger = logging.getLogger(__name__)
 
+IN_LINE = ["math", "notranslate", "nohighlight"]
 PARTS = (
     "startup",
     "core",
@@ -247,10 +249,42 @@ def draw(translator, node):
         return f"<code>{html.escape(tex)}</code>"
 
 
+class WholeFormulas(SphinxPostTransform):
+    """What touches a formula, a bracket or a full stop, goes into its box, which does not break.
+
+    Browsers may end a line before and after what they draw as a box, whatever stands there.
+    """
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        """Go through the formulas in the lines of the page."""
+        for formula in list(self.document.findall(nodes.math)):
+            line, at = formula.parent, formula.parent.index(formula)
+            before, after = (line[i : i + 1] if i >= 0 else [] for i in (at - 1, at + 1))
+            left, opens = split_text(before, r"\S*$")
+            right, closes = split_text(after, r"^\S*")
+            if opens or closes:
+                box = nodes.inline("", "", *opens, formula, *closes, classes=IN_LINE)
+                line[at - len(before) : at + 1 + len(after)] = [*left, box, *right]
+
+
+def split_text(beside, pattern):
+    """The text beside a formula without what matches, and what matches; lists of nodes."""
+    if not beside or not isinstance(beside[0], nodes.Text):
+        return beside, []
+    found = re.search(pattern, beside[0])
+    rest = beside[0][: found.start()] + beside[0][found.end() :]
+    return ([nodes.Text(part)] if part else [] for part in (rest, found[0]))
+
+
 def visit_math(self, node):
     """Write a formula in a line of text."""
-    self.body.append(self.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
-    self.body.append(draw(self, node) + "</span>")
+    drawn = draw(self, node)
+    if node.parent.get("classes") != IN_LINE:
+        drawn = self.starttag(node, "span", "", CLASS=" ".join(IN_LINE)) + drawn + "</span>"
+    self.body.append(drawn)
     raise nodes.SkipNode
 
 
@@ -273,6 +307,7 @@ def visit_math_block(self, node):
 def setup(app):
     """Register the renderer; `html_math_renderer: mathematics` in the configuration chooses it."""
     app.add_html_math_renderer("mathematics", (visit_math, None), (visit_math_block, None))
+    app.add_post_transform(WholeFormulas)
     app.add_css_file("math.css", priority=300)
     app.connect("builder-inited", open_cache)
     app.connect("doctree-read", read_formulas)

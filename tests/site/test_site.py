@@ -31,6 +31,13 @@ def test_there_are_pages_and_chapters():
 
 
 @every_page
+def test_no_line_ends_between_a_formula_and_what_touches_it(name):
+    for box in soup(name).select("article span.math"):
+        for beside, at in ((box.previous_sibling, -1), (box.next_sibling, 0)):
+            assert not isinstance(beside, NavigableString) or beside[at].isspace(), beside
+
+
+@every_page
 def test_policy_comes_first_and_allows_the_site_alone(name):
     head = soup(name).head
     metas = head.select("meta[http-equiv=Content-Security-Policy]")
