@@ -16,6 +16,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.writers.html5 import HTML5Translator
 from theme import amended
 
+VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
 NAMES = (nodes.literal, addnodes.desc_name)
 # As much as a line of a phone has room for.
 VECTOR = re.compile(r"\([−\d.,+·/_ ]{3,28}\)")
@@ -57,16 +58,14 @@ class BreakableNames(SphinxPostTransform):
 
 
 class WholeVectors(SphinxPostTransform):
-    """The spaces in (0.17, −2) do not break: half a vector reads as a sentence cut off."""
+    """The spaces in (0.17, 2) do not break: half a vector reads as a sentence cut off."""
 
     default_priority = 199
 
     def run(self):
         """Visit all text but code."""
         for text in list(self.document.findall(nodes.Text)):
-            if not isinstance(
-                text.parent, (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
-            ):
+            if not isinstance(text.parent, VERBATIM):
                 whole = VECTOR.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
                 if whole != text:
                     text.parent.replace(text, nodes.Text(whole))
