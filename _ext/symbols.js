@@ -154,6 +154,12 @@
     waiting = setTimeout(action, pause);
   }
 
+  /* A pointer that rests puts out no light but its own: the menu of an equation has others. */
+  function leave() {
+    if (lit) later(hide, 250);
+    else clearTimeout(waiting);
+  }
+
   /* The letters as the page draws them, if it does, or else in the face of the text. */
   function drawn({ name, html }) {
     const first = article.querySelector(`mjx-math [data-symbol=${quoted(name)}]:not([data-row], :has(+ [data-symbol=${quoted(name)}]))`);
@@ -239,9 +245,9 @@
     if (place && place === lit) clearTimeout(waiting);
     else if (place) later(() => show(place, name), lit ? 120 : 250);
     else if (box.contains(event.target)) clearTimeout(waiting);
-    else later(hide, 250);
+    else leave();
   });
-  article.addEventListener("pointerleave", () => { if (!held) later(hide, 250); });
+  article.addEventListener("pointerleave", () => { if (!held) leave(); });
   article.addEventListener("click", event => {
     if (box.contains(event.target) || menu.contains(event.target)) return;
     const [place, name] = pointed(event.target);

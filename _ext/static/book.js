@@ -148,7 +148,6 @@ function move(answer) {
 
 function copied(answer) {
   const question = answer.closest("form, .abh").querySelector("legend, .question").cloneNode(true);
-  question.querySelector(".done").remove();
   const [copy, of] = [answer.cloneNode(true), document.createElement("p")];
   of.className = "answer-of";
   of.textContent = question.textContent;

@@ -240,6 +240,9 @@ def test_an_equation_is_one_stop_for_tab(page, site):
     for name, said in {"Q": "queries", "K": "keys", "V": "values", "d_k": "numbers in"}.items():
         page.keyboard.press("ArrowDown")
         assert lit(page) - {"in Plane"} == {name} and said in page.evaluate(focused)
+    page.locator("article h1").hover()  # a pointer that rests puts out no light but its own
+    page.wait_for_timeout(400)
+    assert "d_k" in lit(page)
     page.keyboard.press("Escape")
     assert page.locator(MENU).count() == 0 and lit(page) == set()
     assert page.evaluate("document.activeElement.className") == "equation-button"
