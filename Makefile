@@ -39,7 +39,7 @@ browser: ready ## find or install the browser that the tests drive
 	@"$(PYTHON)" tools/install.py --browser
 
 test: install book browser ## build the site and run every test
-	@$(VENV) -m pytest --nbval --nbval-current-env --doctest-modules -n 3 --dist loadfile --no-loadscope-reorder
+	@$(VENV) -m pytest --nbval --nbval-current-env --doctest-modules -n 2 --dist loadfile --no-loadscope-reorder
 
 faults: install book ## plant faults in a copy of the checkout and say what happened (Linux, as root)
 	@$(VENV) -m tools.faults

@@ -474,7 +474,7 @@ CALLED = {
     "nbval": ("Makefile", "--nbval"),
     "pytest-rerunfailures": ("tests/conftest.py", "pytest.mark.flaky"),
     "pytest-timeout": ("pyproject.toml", "timeout = 600"),
-    "pytest-xdist": ("Makefile", "-n 3"),
+    "pytest-xdist": ("Makefile", "-n 2"),
     "ruff": ("Makefile", "-m ruff"),
     "setuptools": ("pyproject.toml", "setuptools.build_meta"),
     "sphinx-mathjax-offline": ("_ext/math_fonts.py", 'distribution("sphinx-mathjax-offline")'),
