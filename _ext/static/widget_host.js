@@ -203,7 +203,7 @@
     }
   }
 
-  // A widget starts when it is nearly a screen away from being seen. The first key starts all of them:
+  // A widget starts when it is a screen away from being seen. The first key starts all of them:
   // Tab finds the controls of a widget, and none in a picture. One at a time, so that the page
   // answers to the reader in between.
   addEventListener("DOMContentLoaded", () => {
@@ -223,7 +223,7 @@
     };
     const near = new IntersectionObserver(
       (entries) => begin(entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target)),
-      { rootMargin: "90% 0px" },
+      { rootMargin: "100% 0px" },
     );
     for (const slot of sleeping) near.observe(slot);
     addEventListener("keydown", () => begin([...sleeping]), { once: true });
