@@ -240,15 +240,17 @@ export function live(view) {
     quiet = setTimeout(() => view.set({ stuck: view.state().busy && engine.state !== "ready" }), 1000 * QUIET);
   };
   if (encoder) {
-    const { missing, megabytes = IDLE.megabytes, errors } = encoder;
+    const { missing, megabytes = IDLE.megabytes, errors, state = "idle" } = encoder;
+    engine = { ...IDLE, missing, megabytes, errors };
     const hear = (news) => {
       const was = engine;
-      engine = { ...engine, ...news, megabytes, missing, errors };
+      engine = { ...engine, ...news };
       view.set({ engine });
       watch();
       if (engine.exact && !was.exact) tools.ask(0);
     };
-    hear({ state: encoder.state ?? "idle" });
+    // The picture in the page is that of a model at rest, which most often is what it is.
+    if (missing || state !== "idle" || Math.round(megabytes) !== IDLE.megabytes) hear({ state });
     const unlisten = encoder.listen?.((news) => (view.root.isConnected ? hear(news) : unlisten()));
   }
   view.follow(() => tools.ask());
