@@ -83,6 +83,8 @@ def page(browser):
 
 
 class _Quiet(SimpleHTTPRequestHandler):
+    disable_nagle_algorithm = True  # or a body waits until the browser has confirmed its headers
+
     def log_message(self, *args):
         pass
 
@@ -116,11 +118,15 @@ class Slow(_Quiet):
             time.sleep(0.05 if self.path.endswith(".html") else 0)
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64  # a browser asks for more than five at once, and is heard a second later
+
+
 @contextmanager
 def serve(folder, handler=_Quiet):
     """Give the address of a folder, served over http as any static host would."""
     answer = functools.partial(handler, directory=folder)
-    with ThreadingHTTPServer(("127.0.0.1", 0), answer) as server:  # its socket is closed at the end
+    with _Server(("127.0.0.1", 0), answer) as server:  # its socket is closed at the end
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
