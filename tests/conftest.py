@@ -119,7 +119,7 @@ class Slow(_Quiet):
 
 
 class _Server(ThreadingHTTPServer):
-    request_queue_size = 64  # a browser asks for more than five at once, and is heard a second later
+    request_queue_size = 64  # of five, the sixth that a browser opens is heard a second later
 
 
 @contextmanager
