@@ -107,7 +107,7 @@ def target(name, link):
 
 
 def visit_page(browser, site, name, scheme, width):
-    """Load a page, over http or at night from disk, scroll to its end, and use its widgets.
+    """Load a page: over http scroll to its end and use its widgets, at night from disk wake them.
 
     Returns what that leaves behind.
     """
@@ -128,9 +128,11 @@ def visit_page(browser, site, name, scheme, width):
     page.add_init_script(WATCH)
     page.goto(address(scheme, name, site))
     seen["overhang"].append(page.evaluate(OVERHANG))
-    page.evaluate(SCROLL)
-    if page.locator(".widget-slot").count():  # they started as they came near, but for folded ones
-        if page.locator("details:not([open]) .widget-slot").count():
+    folded = page.locator("details:not([open]) .widget-slot").count()
+    if by_day:
+        page.evaluate(SCROLL)
+    if page.locator(".widget-slot").count():  # they start as they come near, or with a key
+        if folded or not by_day:
             page.keyboard.press("Shift")
         page.wait_for_selector("html[data-widgets=ready]")
     if by_day:  # it is enough to see once whether a widget jumps

@@ -3,7 +3,7 @@
 import pytest
 
 from attnlib.widgets import AttentionExplorer
-from tests.site.harness import FRAMES, page_of, phone, showing
+from tests.site.harness import FRAME, page_of, phone, showing
 
 HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
 PARTS = ("d_k_value", "largest", "row_word", "top_word", "entropy")
@@ -40,14 +40,14 @@ def test_what_is_pointed_at_is_said_until_the_pointer_leaves(live):
     cell = live.locator("[data-part=cell]")
     resting = cell.inner_text()
     live.locator("svg").hover(position={"x": 110, "y": 80})
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert "weight 0." in cell.inner_text() and "score" in cell.inner_text()
     live.mouse.move(0, 0)
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert cell.inner_text() == resting
     live.locator("svg").first.hover(position={"x": 110, "y": 80})
     live.get_by_label("Sentence").fill("two words")  # another cell is under the pointer now
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert cell.inner_text() == resting
 
 

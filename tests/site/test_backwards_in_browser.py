@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from attnlib.widgets import Backwards
-from tests.site.harness import FRAMES, assert_nothing_moves, page_of, phone, showing
+from tests.site.harness import FRAME, assert_nothing_moves, page_of, phone, showing
 
 PARTS = ("by", "foretold", "really", "slope", "graph")
 
@@ -30,7 +30,7 @@ def test_keyboard_alone_picks_nudges_and_walks(live):
     entry(live, "Q.0.1").focus()
     for _ in range(5):
         press("PageDown")
-        live.evaluate(FRAMES)
+        live.evaluate(FRAME)
     press("ArrowLeft")  # from the steepest query, Chai's first number, there is no way on
     press("ArrowRight")
     expect(entry(live, "Q.0.1")).to_be_focused()

@@ -4,7 +4,7 @@ import pytest
 
 from attnlib.widgets import CostCalculator
 from attnlib.widgets.cost_calculator import KINDS
-from tests.site.harness import FRAMES, drawn_texts, texts, wake, write_page
+from tests.site.harness import FRAME, drawn_texts, texts, wake, write_page
 
 WORDS = ("n_value", "weights", "cache", "flops", "share", "longest", "fits", "instead")
 WORDS += ("reading", "writing")
@@ -85,6 +85,6 @@ def test_nothing_jumps(awake, width):
             awake.get_by_role("combobox", name="Model").select_option(model)
             for key in ("Home", "End"):
                 awake.get_by_role("slider").press(key)
-                awake.evaluate(FRAMES)
+                awake.evaluate(FRAME)
                 places.add(awake.locator("#after").bounding_box()["y"])
     assert max(places) - min(places) < 0.1

@@ -3,7 +3,7 @@
 import pytest
 
 from attnlib.widgets import Flow
-from tests.site.harness import FRAMES, assert_nothing_moves, wake, write_page
+from tests.site.harness import FRAME, assert_nothing_moves, wake, write_page
 
 RIVER = ".river:visible [data-cell='{}']"
 
@@ -16,14 +16,14 @@ def awake(page, tmp_path):
 
 
 def told(page):
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     return page.locator(".ledger:visible").inner_text()
 
 
 def to_stage(page, stage):
     """Drag the way to the end of that stage, counted from 1."""
     page.get_by_role("slider", name="Stage").fill(str(stage))
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
 
 
 def test_stages_turn_by_key_and_nothing_is_there_before_its_time(awake):
@@ -35,7 +35,7 @@ def test_stages_turn_by_key_and_nothing_is_there_before_its_time(awake):
     awake.emulate_media(reduced_motion="reduce")
     for stage in ("Q, K, V", "Scores", "Scale", "Softmax", "Blend", "Whole"):
         slider.press("ArrowRight")
-        awake.evaluate(FRAMES)
+        awake.evaluate(FRAME)
         assert slider.get_attribute("aria-valuetext").endswith(stage)
     assert awake.get_by_role("button", name="Next stage").is_disabled()
 
@@ -48,7 +48,7 @@ def test_it_plays_by_itself_and_stops(awake):
         " && document.querySelector('[name=moment]').value > 4.1"
     )
     awake.get_by_role("button", name="Pause").click()
-    awake.evaluate(FRAMES)
+    awake.evaluate(FRAME)
     moment = awake.locator("[name=moment]").input_value()
     awake.wait_for_timeout(200)
     assert awake.locator("[name=moment]").input_value() == moment
@@ -120,7 +120,7 @@ def test_it_follows_an_entry(awake):
     w_k = [list(row) for row in Flow().w_k]
     box.fill("1,5")
     w_k[0][0] = 1.5
-    awake.evaluate(FRAMES)
+    awake.evaluate(FRAME)
     expected = Flow(w_k=w_k).output
     shown = awake.locator(RIVER.format("Z.0.1")).get_attribute("aria-label")
     assert shown.endswith(f"{expected[0, 1]:.3f}")
@@ -132,7 +132,7 @@ def test_it_follows_an_entry(awake):
 def test_reset_leaves_it_alive(awake):
     to_stage(awake, 3)
     awake.get_by_role("button", name="Reset").click()
-    awake.evaluate(FRAMES)
+    awake.evaluate(FRAME)
     assert awake.get_by_role("slider", name="Stage").input_value() == "7"
     assert awake.locator(RIVER.format("Z.1.1")).get_attribute("role") == "button"
 
@@ -152,12 +152,12 @@ def test_absurd_entry_is_told_beside_its_field_and_the_state_stays(awake, text):
     awake.get_by_text("Change the words and the numbers").click()
     box = awake.get_by_label("X, row 1, column 1")
     box.fill(text)
-    awake.evaluate(FRAMES)
+    awake.evaluate(FRAME)
     table = awake.locator(".typed", has=box)
     assert "An entry needs a number from −100 to 100" in table.get_by_role("alert").inner_text()
     assert awake.locator(RIVER.format("X.0.0")).get_attribute("aria-label").endswith(": 1")
     box.blur()
-    awake.evaluate(FRAMES)
+    awake.evaluate(FRAME)
     assert box.input_value() == "1" and table.get_by_role("alert").count() == 0
 
 
@@ -165,11 +165,11 @@ def test_words_can_be_changed(awake):
     awake.get_by_text("Change the words and the numbers").click()
     words = awake.get_by_label("Words, 1 to 6")
     words.fill("piyo <b> chai piyo")
-    awake.evaluate(FRAMES)
+    awake.evaluate(FRAME)
     assert awake.locator(".lies [data-block=G] [data-cell]").count() == 16
     assert awake.locator(".river:visible .token", has_text="<b>").count()
     words.fill("one two three four five six seven")
-    awake.evaluate(FRAMES)
+    awake.evaluate(FRAME)
     assert "1 to 6 words are needed" in awake.get_by_role("alert").inner_text()
     assert awake.locator(".lies [data-block=G] [data-cell]").count() == 16
 

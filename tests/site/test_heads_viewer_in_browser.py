@@ -5,7 +5,7 @@ import pytest
 
 import attnlib
 from attnlib.widgets import HeadsViewer
-from tests.site.harness import FRAMES, SHIFTS, axe, phone, themes, wake, write_page
+from tests.site.harness import FRAME, SHIFTS, axe, phone, themes, wake, write_page
 from tests.widgets.pictures import picture
 
 HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
@@ -45,7 +45,7 @@ def open_viewer(page, tmp_path):
 
 def agrees(page, viewer):
     """The state, where the screen says and presses what the book draws in that state."""
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     state = page.evaluate(
         "names => names.map(n => document.querySelector('.widget-slot').model.traits[n])",
         list(STATE),
@@ -137,17 +137,17 @@ def test_what_is_pointed_at_follows_and_is_forgotten(open_viewer):
     box = page.locator("[data-part=heat]").bounding_box()
     unit = box["width"] / 360
     page.mouse.move(box["x"] + unit * (74 + 2.5 * 262 / 5), box["y"] + unit * (64 + 262 / 10))
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert cell.inner_text() == f"The → sat: weight {viewer.weights[0, 2]:.2f}"
     choose = "([name, value]) => document.querySelector('.widget-slot').model.set(name, value)"
     page.evaluate(choose, ["head", 0])
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert cell.inner_text() == f"The → sat: weight {viewer.all_weights[1, 0, 0, 2]:.2f}"
     page.evaluate(choose, ["text", 1])
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert cell.inner_text() == "A → ran: forbidden by the mask"
     page.mouse.move(1, 1)
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert cell.inner_text() == "Tap a weight to see what it tells."
 
 
@@ -163,13 +163,13 @@ def test_the_small_heads_are_drawn_anew_with_the_text_alone(open_viewer):
     )
     page.locator("[name=row]").select_option("0")
     page.locator("[name=lines]").select_option("all")
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert page.evaluate("seen") == []
     page.locator("[name=head]").select_option("0")
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert set(page.evaluate("seen")) == {"button"}  # pressed, and not any more
     page.locator("[name=text]").select_option("1")
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert "svg" in page.evaluate("seen")
 
 
@@ -210,7 +210,7 @@ def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_viewer, width):
         for lines in ("row", "all"):
             page.locator("[name=lines]").select_option(lines)
             buttons.last.click()
-            page.evaluate(FRAMES)
+            page.evaluate(FRAME)
             places.append(page.evaluate(place))
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         if text == 1:

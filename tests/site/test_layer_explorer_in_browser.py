@@ -7,7 +7,7 @@ import pytest
 from attnlib.widgets import LayerExplorer
 from attnlib.widgets.layer_explorer import NORMS
 from tests.site.harness import (
-    FRAMES,
+    FRAME,
     assert_nothing_moves,
     assert_words_fit,
     ends_of_sliders,
@@ -34,7 +34,7 @@ def test_keyboard_alone_moves_everything(page, addresses):
         for key in keys:
             page.keyboard.press(key)
         state.update(changes)
-        page.evaluate(FRAMES)
+        page.evaluate(FRAME)
         assert shown(page) == repr(LayerExplorer(**state))
 
     press("Tab", "Space", residual=False)

@@ -5,7 +5,7 @@ import pytest
 
 import attnlib
 from attnlib.widgets import MaskPainter
-from tests.site.harness import FRAMES, phone, wake, write_page
+from tests.site.harness import FRAME, phone, wake, write_page
 from tests.widgets.pictures import picture
 
 
@@ -22,7 +22,7 @@ def open_painter(page, tmp_path):
 
 def agrees(page):
     """The screen shows the picture of the present state; return that painter."""
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     traits = page.evaluate("document.querySelector('.widget-slot').model.traits")
     painter = MaskPainter(**traits)
     soup = picture(painter)
@@ -146,7 +146,7 @@ def test_the_picked_weight_opens_under_the_microscope_and_the_mask_stays(open_pa
 
     def opened():
         panel.wait_for()
-        page.evaluate(FRAMES)
+        page.evaluate(FRAME)
         return panel.inner_text().replace("\n", " ")
 
     def closed():
@@ -156,7 +156,7 @@ def test_the_picked_weight_opens_under_the_microscope_and_the_mask_stays(open_pa
     # By keyboard: from the picked cell to its button, and back to it.
     tab_to(page, "[role=grid] button")
     press(page, "Control+Home", "ArrowDown", "Tab")
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert page.locator(".picked").inner_text().startswith("cat to The: 0.")
     press(page, "Enter")
     weight = page.locator("[role=grid] tr").nth(2).locator("button").first.inner_text()

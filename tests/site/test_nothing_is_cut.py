@@ -13,7 +13,8 @@ SEEN = """
 """
 # A line of code has 76 columns: on a phone it scrolls, in a box that keys reach.
 CODE = f"""() => {{ {SEEN}
-  return all("article pre").filter(pre => pre.scrollWidth > pre.clientWidth + 1).map(name);
+  return all("article :is(pre, .output)").filter(box => box.scrollWidth > box.clientWidth + 1)
+    .map(name);
 }}"""
 CUT = f"""() => {{ {SEEN}
   const hides = element => /hidden|clip/.test(getComputedStyle(element).overflowX)

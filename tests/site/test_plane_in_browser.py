@@ -5,7 +5,7 @@ import pytest
 
 from attnlib.widgets import Plane
 from tests.site.harness import (
-    FRAMES,
+    FRAME,
     assert_words_fit,
     axe,
     copied,
@@ -46,7 +46,7 @@ def open_plane(page, tmp_path):
 
 def agrees(page):
     """The screen shows the picture of the present state; return that plane."""
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     plane = Plane(**page.evaluate("document.querySelector('.widget-slot').model.traits"))
     assert texts(page, ["answer"]) == drawn_texts(plane, ["answer"])
     return plane
@@ -138,14 +138,14 @@ def test_a_typed_value_counts_and_nonsense_is_refused(open_plane):
 def test_table_and_picture_light_each_other(open_plane):
     page = open_plane()
     page.mouse.move(*on_screen(page, 2.2, 0.6))  # on the line to boat
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert page.locator("tr.lit").get_attribute("data-place") == "1"
     assert "power 16.92 of 24.03 = 0.704; of (4, 0)" in page.locator(".said").inner_text()
     page.locator("tr[data-place='4']").hover()
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert page.locator(".ring.picked").count() == 1
     page.mouse.move(5, 5)
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert page.locator(".lit, .picked").count() == 0
 
 
@@ -288,7 +288,7 @@ def test_learning_runs_and_pauses_and_takes_one_step(open_plane):
     for after in (1, 2):
         page.get_by_role("button", name="One step").click()
         page.wait_for_function(f"{step} === {plane.step + after}", timeout=5000)
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert agrees(page).step == plane.step + 2  # and there it stands
 
 

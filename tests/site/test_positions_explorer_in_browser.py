@@ -5,7 +5,7 @@ import pytest
 from attnlib.widgets import PositionsExplorer
 from attnlib.widgets.positions_explorer import KINDS
 from tests.site.harness import (
-    FRAMES,
+    FRAME,
     assert_nothing_moves,
     assert_words_fit,
     ends_of_sliders,
@@ -39,7 +39,7 @@ def test_by_keyboard_alone_every_kind_and_every_slider(page, addresses):
     def press(key, **changes):
         page.keyboard.press(key)
         state.update(changes)
-        page.evaluate(FRAMES)
+        page.evaluate(FRAME)
         assert shown(page) == repr(PositionsExplorer(**state))
 
     tab_to(page, "none")
@@ -92,7 +92,7 @@ def test_nothing_moves_and_words_fit_from_end_to_end(browser, addresses, width):
     def states(page):
         for kind in KINDS:
             page.locator(f"[name={kind}]").click()
-            page.evaluate(FRAMES)  # until then the last kind's sliders are enabled
+            page.evaluate(FRAME)  # until then the last kind's sliders are enabled
             for _ in ends_of_sliders(page):
                 assert_words_fit(page)
                 yield
@@ -127,7 +127,7 @@ def test_who_wants_no_motion_gets_none(page, scenes):
     page.emulate_media(reduced_motion="reduce")
     wake(page, scenes["file"])
     page.locator("[name=swapped]").click()
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     names = [page.locator(f"[data-part={word}]").bounding_box()["x"] for word in ("man", "dog")]
     assert names == sorted(names)
     assert "The order is lost" in page.locator(".verdict").first.inner_text()
@@ -140,7 +140,7 @@ def test_a_word_and_a_line_open_under_the_microscope(page, scenes):
     assert head.inner_text().startswith("man asks, man answers")
     page.keyboard.press("Escape")
     page.locator("[data-way='2.0']").dispatch_event("click")
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert head.inner_text().startswith("man asks, dog answers")
 
 
@@ -151,7 +151,7 @@ def test_no_scene_grows_or_cuts_its_words(browser, tmp_path, scene, width):
         page.emulate_media(reduced_motion="reduce")
         for control in page.locator("fieldset button:not([name=copy]):enabled").all():
             control.click()
-            page.evaluate(FRAMES)
+            page.evaluate(FRAME)
             assert_words_fit(page)
             yield
         for _ in ends_of_sliders(page):

@@ -7,7 +7,7 @@ import pytest
 from attnlib.widgets import Predict, Progress, Quiz
 from tests.site.harness import (
     BLOCKED,
-    FRAMES,
+    FRAME,
     FULL,
     SHIFTS,
     awake,
@@ -58,7 +58,7 @@ def check(page, numbers, at=0):
     for field, text in zip(place.locator("input").all(), numbers, strict=True):
         field.fill(text)
     place.get_by_role("button", name="Check").click()
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     return place.locator("[data-part=verdict]").inner_text()
 
 
@@ -110,12 +110,12 @@ def test_nothing_is_revealed_before(live):
         assert "0.94419" not in seen and "16.918829" not in seen and "√d_k" not in seen
     assert not any(details.is_visible() for details in live.locator("details").all())
     place.get_by_role("button", name="Reveal").click()
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert "Chai = 0.055807, piyo = 0.944193. e^(2√2)" in place.inner_text()
     assert check(live, ["0.0558", "0.944"]) == "✓ Right."
     assert kept(live) == []  # looked up
     place.get_by_role("button", name="Reset").click()
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert "0.944" not in place.inner_text()
     assert [field.input_value() for field in place.locator("input").all()] == ["", ""]
 
@@ -123,7 +123,7 @@ def test_nothing_is_revealed_before(live):
 def test_a_change_takes_the_verdict_back(live):
     check(live, ["0.5", "0.5"])
     slot(live, 0).locator("input").first.fill("0.4")
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert slot(live, 0).locator("[data-part=verdict]").inner_text() == ""
 
 
@@ -134,7 +134,7 @@ def test_a_choice_says_nothing_of_the_other_questions(live):
     first, second = (slot(live, 2).locator("form").nth(i) for i in (0, 1))
     first.get_by_label(QUESTIONS[0]["options"][0]["text"], exact=True).check()
     first.get_by_role("button", name="Check").click()
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert first.get_by_role("status").inner_text() != ""
     assert second.get_by_role("status").inner_text() == ""
 
@@ -144,10 +144,10 @@ def test_every_option_has_its_reason_and_can_be_tried_again(live):
         form = slot(live, 2).locator("form").nth(i)
         for option in reversed(question["options"]):
             form.get_by_label(option["text"], exact=True).check()
-            live.evaluate(FRAMES)
+            live.evaluate(FRAME)
             assert form.get_by_role("status").inner_text() == ""
             form.get_by_role("button", name="Check").click()
-            live.evaluate(FRAMES)
+            live.evaluate(FRAME)
             said = form.get_by_role("status").inner_text()
             assert said.startswith("✓ Right." if option.get("right") else "Not this one.")
             assert said.endswith(option["why"])
@@ -155,7 +155,7 @@ def test_every_option_has_its_reason_and_can_be_tried_again(live):
     assert slot(live, 2).locator("[data-part=score]").inner_text() == "1 of 2 right."
     assert sorted(kept(live)) == ["quiz/1", "quiz/2"]
     slot(live, 2).get_by_role("button", name="Reset").click()
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert slot(live, 2).locator("[data-part=score]").inner_text() == "0 of 2 right."
     assert slot(live, 2).locator("input:checked").count() == 0
 
@@ -163,7 +163,7 @@ def test_every_option_has_its_reason_and_can_be_tried_again(live):
 def test_a_check_without_a_choice_asks_for_one(live):
     form = slot(live, 2).locator("form").first
     form.get_by_role("button", name="Check").click()
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert form.get_by_role("status").inner_text() == "Choose an answer first."
 
 
@@ -177,24 +177,24 @@ def test_the_keyboard_alone_is_enough(live):
     keys.press("Tab")
     keys.type("0.944")
     keys.press("Enter")
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert slot(live, 0).locator("[data-part=verdict]").inner_text() == "✓ Right."
     slot(live, 2).locator("input").first.focus()
     keys.press("ArrowDown")
     keys.press("Enter")
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert "A row belongs to a query." in slot(live, 2).inner_text()
     assert kept(live) == ["chai/1", "quiz/1"]
     slot(live, 3).get_by_role("button", name="Erase").focus()
     keys.press("Enter")
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert live.evaluate("document.activeElement.name") == "no"
     keys.press("Escape")
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     assert live.evaluate("document.activeElement.name") == "erase"
     assert kept(live) == ["chai/1", "quiz/1"]
     keys.press("Enter")
-    live.evaluate(FRAMES)
+    live.evaluate(FRAME)
     keys.press("Shift+Tab")
     keys.press("Enter")
     assert kept(live) == []
@@ -222,7 +222,7 @@ def test_progress_is_listed_saved_copied_and_erased(live):
     assert kept(page) == ["power/1"]
     erase.click()
     place.get_by_role("button", name="Erase it").click()
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert kept(page) == [] and place.locator(".message").inner_text() == "Erased."
     assert place.locator(".number").all_inner_texts() == ["0 of 2", "0 of 4"]
 
@@ -247,7 +247,7 @@ def test_without_storage_all_works_and_a_note_says_so(page, addresses, trouble):
     form = slot(page, 2).locator("form").first
     form.get_by_label("They ask").check()
     form.get_by_role("button", name="Check").click()
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert slot(page, 2).locator("[data-part=score]").inner_text() == f"1 of 2 right. {note}"
     assert slot(page, 3).locator(".number").all_inner_texts() == ["0 of 2", "0 of 4"]
     slot(page, 3).get_by_role("button", name="Erase").click()
@@ -278,18 +278,18 @@ def test_what_is_used_stays_in_its_place_and_nothing_hangs_over(browser, address
         assert place_of(0) == places[0]
     for at in (0, 1):
         slot(page, at).get_by_role("button", name="Reveal").click()
-        page.evaluate(FRAMES)
+        page.evaluate(FRAME)
         assert place_of(at) == places[at]
     for form in slot(page, 2).locator("form").all():
         for option in form.locator("input").all():
             before = height_of(option, slot(page, 2))
             option.check()
             form.get_by_role("button", name="Check").click()
-            page.evaluate(FRAMES)
+            page.evaluate(FRAME)
             assert height_of(option, slot(page, 2)) == before
     for name in ("Copy as text", "Erase", "Erase it"):
         slot(page, 3).get_by_role("button", name=name, exact=True).click()
-        page.evaluate(FRAMES)
+        page.evaluate(FRAME)
     assert sum(page.evaluate("shifts")) <= 0.02
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     page.close()
@@ -356,7 +356,7 @@ def test_hostile_text_is_text(page, tmp_path):
     slot(page, 0).get_by_role("button", name="Reveal").click()
     slot(page, 1).locator("input").first.check()
     slot(page, 1).get_by_role("button", name="Check").click()
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert HOSTILE in slot(page, 1).get_by_role("status").first.inner_text()
     assert page.locator(".widget-slot :is(img, script)").count() == 0
     assert page.title() == "A page"

@@ -5,7 +5,7 @@ import pytest
 from attnlib.widgets import ThenAndNow
 from attnlib.widgets.then_and_now import LLAMA, PARTS
 from tests.site.harness import (
-    FRAMES,
+    FRAME,
     assert_nothing_moves,
     assert_words_fit,
     page_of,
@@ -26,19 +26,13 @@ def changed(page):
     return [part for part in PARTS if traits(page)[part]]
 
 
-def settle(page):
-    """Wait until nothing glides any more."""
-    page.wait_for_timeout(1100)
-    page.evaluate(FRAMES)
-
-
 def test_five_steps_lead_to_llama_and_eight_around(page, addresses):
     wake(page, addresses["file"])
     for step, part in enumerate(PARTS, start=1):
         page.locator("[name=next]").click()
         assert changed(page) == list(PARTS[:step]) and traits(page)["part"] == part
         if step == len(LLAMA):
-            page.evaluate(FRAMES)
+            page.evaluate(FRAME)
             assert page.locator("[data-part=verdict]").inner_text() == "A layer of Llama 3."
     page.get_by_role("button", name="Back to 2017").click()
     assert changed(page) == []
@@ -52,7 +46,7 @@ def test_keyboard_alone_changes_and_changes_back(page, addresses):
         page.keyboard.press("Space")
     assert changed(page) == list(PARTS)
     page.keyboard.press("Space")
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert changed(page) == list(PARTS[:-1])
     assert "causal_mask(n))" in page.locator("[data-part=expression]").inner_text()
 
@@ -60,7 +54,7 @@ def test_keyboard_alone_changes_and_changes_back(page, addresses):
 def test_a_tap_lights_the_part_in_the_expression(browser, addresses):
     with phone(browser, addresses["http"]) as page:
         page.get_by_text("SwiGLU", exact=True).tap()
-        page.evaluate(FRAMES)
+        page.evaluate(FRAME)
         assert page.locator(".expression .shown").inner_text().strip() == (
             "SwiGLU(w_gate, w_up, w_down),"
         )
@@ -70,9 +64,10 @@ def test_a_tap_lights_the_part_in_the_expression(browser, addresses):
 @pytest.mark.parametrize("width", [1280, 700, 360])
 def test_nothing_moves_and_words_fit_in_each_state(browser, addresses, width):
     def states(page):
+        page.emulate_media(reduced_motion="reduce")  # nothing glides
         for _ in range(len(PARTS) + 1):
             page.locator("[name=next]").click()
-            settle(page)
+            page.evaluate(FRAME)
             assert_words_fit(page)
             yield
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from attnlib.widgets import Flow, Plane
 from tests.helpers import steady
 from tests.site.harness import (
-    FRAMES,
+    FRAME,
     UNREADABLE,
     assert_words_fit,
     awake,
@@ -127,7 +127,7 @@ def test_a_picture_has_the_size_of_the_live_widget(browser, addresses, width):
     page.goto(addresses["file"])
     before = page.evaluate(heights)  # in one go, before any module has arrived
     awake(page)
-    page.evaluate(FRAMES)
+    page.evaluate(FRAME)
     assert page.evaluate(heights) == pytest.approx(before, abs=1)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert_words_fit(page)
@@ -209,7 +209,7 @@ def test_reset_leads_back(page, addresses):
     wake(page, addresses["http"])
     for slot in page.locator(".widget-slot:has([name=reset])").all():
         page.mouse.move(0, 0)  # what it points at is no state of a widget
-        page.evaluate(FRAMES)
+        page.evaluate(FRAME)
         before = markup(slot)
         for control in slot.locator("select:enabled, input[type=range]:enabled").all():
             control.focus()
