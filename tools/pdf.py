@@ -127,7 +127,12 @@ def join(site):
         for link in tree.select("link[rel=stylesheet]")
     )
     for style in styles:
-        book.head.append(book.new_tag("link", rel="stylesheet", href=style))
+        if "/start.css" in style:  # the start page alone lays its sections out as a grid
+            rules = (site / "_static" / "start.css").read_text(encoding="utf-8")
+            rules = f"@scope (body) to (article:not([id=index])) {{ {rules} }}"
+            book.head.append(book.new_tag("style", string=rules))
+        else:
+            book.head.append(book.new_tag("link", rel="stylesheet", href=style))
     book.head.append(index.head.style)
     for caption, listed in parts:
         if caption:
