@@ -119,7 +119,7 @@ const signs = (all) => all.map((d) => d.map((x) => (typeof x === "number" ? x.to
 
 /** How a thing is outlined: quietly while it is of 2017, and in colour once it has changed. */
 const outline = (part, more = {}) => ({
-  fill: "var(--page)", stroke: part > 0.5 ? "var(--weight)" : "var(--line)", "stroke-width": part > 0.5 ? 2 : 1, ...more,
+  fill: "var(--page)", stroke: part > 0.5 ? "var(--ink)" : "var(--line)", "stroke-width": part > 0.5 ? 2 : 1, ...more,
 });
 
 function box(x, y, width, height, part, more = {}) {
@@ -222,7 +222,7 @@ function drawing(s) {
   const now = Object.fromEntries(NAMES.map((name, i) => [name, shares[i]]));
   const pill = (word, y, part) => named(word, 311, y, 70, part, { opacity: Math.max(part, 0.001) });
   const frame = ([x, y, width, height]) =>
-    element("rect", { x, y, width, height, rx: 8, fill: "var(--weight)", opacity: 0.16 });
+    element("rect", { x, y, width, height, rx: 8, fill: "var(--ink)", opacity: 0.1 });
   return sheet(
     "sheet", 360, 474,
     `A layer, from above: the main path of a word, with attention and the feed-forward network on two branches ` +
