@@ -76,8 +76,8 @@ def rotary(x, positions=None, *, base=10000.0, layout="interleaved", scale=1.0):
 
     .. math::
 
-        (a, b) \mapsto (a \cos \theta - b \sin \theta,\; a \sin \theta + b \cos \theta),
-        \quad \theta = \frac{p}{s\, b^{2i / d}}
+        (a, b) &\mapsto (a \cos \theta - b \sin \theta,\; a \sin \theta + b \cos \theta) \\
+        \theta &= \frac{p}{s\, b^{2i / d}}
 
     Eq. (5) of chapter 7. Queries and keys are turned, values are not; the score of a pair then
     depends on where the two stand only through the distance between them.

@@ -284,9 +284,9 @@ def kind_of(processor):
 
 
 def draw(kinds):
-    """Draw time beside PyTorch's, and memory, against the number of tokens; names on the lines."""
+    """Draw time beside PyTorch's, and memory, against the number of tokens: as wide as a phone."""
     plots.use_style()
-    figure, (above, below) = plt.subplots(2, 1, figsize=(5.2, 7.4), layout="constrained")
+    figure, (above, below) = plt.subplots(2, 1, figsize=(3.5, 7), layout="constrained")
     kind = list(kinds.values())[-1]
     panels = (
         (above, ratios(kind), f"times PyTorch's time, {list(kinds)[-1]}"),
@@ -296,38 +296,16 @@ def draw(kinds):
         for name, amounts in found.items():
             *_, role, style = CANDIDATES[name]
             line = {"color": palette.light(role), "linestyle": style, "marker": "o"}
-            ax.loglog(*zip(*amounts.items(), strict=True), markersize=3.5, **line)
-        ax.set(xlabel="tokens", title=unit, xticks=SIZES, xticklabels=[f"{n:,}" for n in SIZES])
+            ax.loglog(*zip(*amounts.items(), strict=True), markersize=3.5, label=name, **line)
+        ax.set(title=unit, xticks=SIZES, xticklabels=[f"{n:,}" for n in SIZES])
         ax.tick_params(axis="x", labelrotation=45)
         ax.minorticks_off()
-        if ax is above:
-            ax.set(ylim=(0.4, None), yticks=[0.5, 1, 2, 4, 8], yticklabels=["½", 1, 2, 4, 8])
-        else:
-            ax.set_ylim(top=4 * ax.get_ylim()[1])  # room for the names
-        name_lines(ax, found)
+    above.set(ylim=(0.4, None), yticks=[0.5, 1, 2, 4, 8], yticklabels=["½", 1, 2, 4, 8])
+    below.set_xlabel("tokens")
+    lines, names = above.get_legend_handles_labels()
+    highest = sorted(zip(lines, names, strict=True), key=lambda pair: -pair[0].get_ydata()[-1])
+    figure.legend(*zip(*highest, strict=True), loc="outside lower left", handlelength=3)
     figure.savefig(HERE / "attention.svg", metadata={"Date": None})
-
-
-def name_lines(ax, found):
-    """Write each line's name behind its last point, or below all, where other lines go on."""
-    ax.set_xlim(SIZES[0] / 1.3, SIZES[-1] * 8)
-    low, high = np.log(ax.get_ylim())
-    line, above, under = (high - low) / 19, -np.inf, low + (high - low) / 7
-    for name, amounts in sorted(found.items(), key=lambda pair: max(pair[1].items())[1]):
-        n, amount = max(amounts.items())
-        words = {"color": palette.light(CANDIDATES[name][2]), "va": "center", "fontsize": 9}
-        if name in (PRODUCTS, BARE):
-            hair = {
-                "arrowstyle": "-",
-                "color": palette.light("line"),
-                "linewidth": 0.8,
-                "relpos": (0, 0.5),
-            }
-            place = (n * 2, np.exp(under - line * (name == PRODUCTS)))
-            ax.annotate(name, (n, amount), place, arrowprops=hair, **words)
-        else:
-            above = max(np.log(amount), above + line)
-            ax.text(n * 1.15, np.exp(above), name, **words)
 
 
 def main():
