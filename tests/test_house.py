@@ -279,7 +279,7 @@ def test_chapters_have_the_same_shape(chapters):
 
 
 def test_each_chapter_asks_its_reader_and_has_its_bug_in_the_museum():
-    museum = (ROOT / "bug-museum.md").read_text(encoding="utf-8")
+    museum = (ROOT / "bug-museum.ipynb").read_text(encoding="utf-8")
     offences = []
     for chapter in course.read(ROOT):
         asked = dict(chapter.questions)
@@ -289,7 +289,7 @@ def test_each_chapter_asks_its_reader_and_has_its_bug_in_the_museum():
         if not asked:
             offences.append(f"{chapter.file}: needs a prediction")
         if f"({chapter.file})" not in museum:
-            offences.append(f"{chapter.file}: bug-museum.md does not lead to it")
+            offences.append(f"{chapter.file}: bug-museum.ipynb does not lead to it")
     assert_none(offences)
 
 
