@@ -54,12 +54,19 @@ NAVIGATION = {'<p class="caption" role="heading">': '<p class="caption">'}
 # any list that has a class (each has one) when a class of <html> changes, as it does at the start
 # and at each turn of the scrolling; a rule for all that is in an article, when a box gets a role.
 # The contents of the page are in view from 1100 pixels on (book.css makes the room).
+# What is dark is dark on a screen: paper is white.
 FILES = {
     "scripts/furo.js": {"console.log(`Changed to ${e} mode.`)": "0"},
     "styles/furo.css": {
         "dl[class]": "dl",
         ",article[role=main] *": "",
         "@media(max-width:82em)": "@media(max-width:68.74em)",
+        "body[data-theme=dark]{--color-problematic": (
+            "@media screen{body[data-theme=dark]{--color-problematic"
+        ),
+        "}@media(prefers-color-scheme:dark){body:not": (
+            "}}@media screen and (prefers-color-scheme:dark){body:not"
+        ),
     },
 }
 REPLACED_BY_OURS = {"mystnb.*.css", "furo-extensions.css"}

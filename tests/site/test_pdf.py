@@ -137,12 +137,13 @@ def test_nothing_is_wider_than_paper_and_all_is_light(browser):
         awake(page)
         wide, ground, shown = page.evaluate(
             """() => [document.documentElement.scrollWidth,
-              getComputedStyle(document.body).getPropertyValue("--page").trim(),
+              [getComputedStyle(document.body).getPropertyValue("--page").trim(),
+               getComputedStyle(document.body).backgroundColor],
               Array.from(document.querySelectorAll(".sidebar-drawer, .toc-drawer, .copy-button, " +
                 ".abh .buttons, .mobile-header, .related-pages")).filter(e => e.checkVisibility())
                 .map(e => e.className)]"""
         )
-        if (wide, ground, shown) != (TEXT_WIDTH, "#ffffff", []):
+        if (wide, ground, shown) != (TEXT_WIDTH, ["#ffffff", "rgb(255, 255, 255)"], []):
             offences.append((name, wide, ground, shown))
     context.close()
     assert offences == []
