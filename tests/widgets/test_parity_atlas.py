@@ -30,16 +30,17 @@ CASES = {
     (case["function"] + module.WEIGHTS.get(str(case["need_weights"]), ""), case["mask"])
     for case in atlas.cases()
 }
+STORED = {
+    (row["function"] + module.WEIGHTS.get(weights, ""), row["mask"], mode): row
+    for row in atlas.read()
+    for weights in row["need_weights"].split(", ")
+    for mode in row["mode"].split(", ")
+}
 
 
 def stored(function, mask, mode):
     """Return the stored row of a cell, None where the function has no such argument."""
-    for row in atlas.read():
-        for weights in row["need_weights"].split(", "):
-            name = row["function"] + module.WEIGHTS.get(weights, "")
-            if (name, row["mask"]) == (function, mask) and mode in row["mode"].split(", "):
-                return row
-    return None
+    return STORED.get((function, mask, mode))
 
 
 def outcome(function, mask, mode):
@@ -49,7 +50,11 @@ def outcome(function, mask, mode):
 
 def cells(widget):
     """The grid of the picture: {(function, mask): button}."""
-    rows = picture(widget).select(".grid tr")[1:]
+    return buttons(picture(widget))
+
+
+def buttons(soup):
+    rows = soup.select(".grid tr")[1:]
     return {
         (function, mask): button
         for function, row in zip(module.FUNCTIONS, rows, strict=True)
@@ -92,12 +97,11 @@ def test_the_picture_says_what_the_stored_row_says(widget):
     links = [a["href"] for a in soup.select("a")]
     thread = row and atlas.source(row)
     assert links == ([f"https://github.com/pytorch/pytorch/{thread}"] if thread else [])
-    faded = {place for place, button in cells(widget).items() if "faded" in button["class"]}
+    grid = buttons(soup)
+    faded = {place for place, button in grid.items() if "faded" in button["class"]}
     chosen = widget.outcome
     assert faded == {
-        place
-        for place in cells(widget)
-        if chosen != "all" and outcome(*place, widget.mode) != chosen
+        place for place in grid if chosen != "all" and outcome(*place, widget.mode) != chosen
     }
 
 
