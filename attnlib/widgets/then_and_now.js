@@ -117,7 +117,7 @@ const NETWORK = { y: 334, height: 66, from: 310, to: 414 };
 const between = (a, b, part) => a + (b - a) * part;
 const signs = (all) => all.map((d) => d.map((x) => (typeof x === "number" ? x.toFixed(1) : x)).join(" ")).join("");
 
-/** How a thing is outlined: quietly while it is of 2017, and in colour once it has changed. */
+/** How a thing is outlined: quietly while it is of 2017, and in ink once it has changed. */
 const outline = (part, more = {}) => ({
   fill: "var(--page)", stroke: part > 0.5 ? "var(--ink)" : "var(--line)", "stroke-width": part > 0.5 ? 2 : 1, ...more,
 });
