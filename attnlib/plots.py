@@ -531,10 +531,18 @@ def _add_lines(ax, n_rows, n_columns, cell, color):
 
 
 def _write_numbers(ax, numbers, cell, colors):
-    """Write each (row, column, text) into its cell, all in one size, if all of them fit."""
+    """Write each (row, column, text) into its cell, all in one size, if all of them fit.
+
+    Where 0.38 does not fit, .38 stands, if it is as large as a label.
+    """
     size = _fitting_size([text for _, _, text in numbers], cell)
     if size is None:
-        return
+        numbers = [
+            (*place, {"1.00": "1"}.get(text, text.removeprefix("0"))) for *place, text in numbers
+        ]
+        size = _fitting_size([text for _, _, text in numbers], cell)
+        if size is None or size < 0.9 * TEXT:
+            return
     centred = {"ha": "center", "va": "center_baseline", "fontsize": size, "zorder": 4}
     for (row, column, text), color in zip(numbers, colors, strict=True):
         ax.text(column, row, text, color=color, **centred)

@@ -116,8 +116,11 @@ def test_heatmap_leaves_numbers_out_where_they_do_not_fit():
     ax = plots.attention_heatmap(many)
     assert not ax.texts
     assert labels(ax.xaxis)[:2] == ["0", "1"]
-    _, small = plt.subplots(figsize=(1.2, 1.2))
-    assert not plots.attention_heatmap(WEIGHTS, ax=small).texts
+    _, small = plt.subplots(figsize=(1.6, 1.6))
+    written = {text.get_text() for text in plots.attention_heatmap(WEIGHTS, ax=small).texts}
+    assert written == {".00", ".10", ".20", ".30", ".40", ".70", "1"}
+    _, smaller = plt.subplots(figsize=(1.2, 1.2))
+    assert not plots.attention_heatmap(WEIGHTS, ax=smaller).texts
 
 
 def test_crowded_labels_are_thinned_evenly():
