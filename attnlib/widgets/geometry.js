@@ -90,7 +90,7 @@ export function beside(point, [ux, uy], [w, h], gap) {
   return [point[0] + ux * far, point[1] + uy * far];
 }
 
-const AROUND = [0, 1, -1, 2, -2, 3, -3, 4].map((eighth) => (eighth * Math.PI) / 4);
+const AROUND = [0, -1, 1, -2, 2, -3, 3, 4].map((eighth) => (eighth * Math.PI) / 4);
 
 /**
  * Where names go: each beside its point, in the direction it would like, or turned from it where
@@ -108,7 +108,7 @@ export function placed(labels, taken, [width, height]) {
       let price = Math.abs(turn) * 0.8 + distance([x, y], wish) * 0.5;
       for (const box of boxes) {
         const [dx, dy] = [(w + box.w) / 2 - Math.abs(x - box.x), (h + box.h) / 2 - Math.abs(y - box.y)];
-        if (dx > 0 && dy > 0) price += 4 + Math.min(dx, dy);
+        if (dx > 0 && dy > 0) price += 8 + Math.min(dx, dy);
       }
       for (const [a, b, cost] of taken) {
         if (Math.abs(a - x) < w / 2 + 1 && Math.abs(b - y) < h / 2) price += cost;

@@ -280,9 +280,10 @@ ${ticks.map(({ score, point: [x, y] }) => element("text", { class: "tick", x: n1
 function obstacles({ s, points, got, links, priced, here, there, origin, tip, px }, { ticks }) {
   const taken = ticks.map(({ point }) => [...point, 6]);
   const { sheet, drawn } = SCENES[s.scene];
-  if (!drawn) for (const aside of [10, 35, 60]) taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + 12, 4]);
-  const strew = (a, b, price) => {
-    for (let i = 1; i < 10; i++) taken.push([a[0] + ((b[0] - a[0]) * i) / 10, a[1] + ((b[1] - a[1]) * i) / 10, price]);
+  if (drawn) for (const aside of [0, 20, 40, 60, 80]) taken.push([78 + aside, 13, 4], [226 + aside, 305, 4]);
+  else for (const aside of [10, 35, 60]) taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + 12, 4]);
+  const strew = (a, b, price, parts = 10) => {
+    for (let i = 1; i < parts; i++) taken.push([a[0] + ((b[0] - a[0]) * i) / parts, a[1] + ((b[1] - a[1]) * i) / parts, price]);
   };
   points.forEach((point, j) => {
     taken.push([...px(point), 6]);
@@ -297,7 +298,7 @@ function obstacles({ s, points, got, links, priced, here, there, origin, tip, px
     strew(here, bend, 1);
     strew(bend, there, 1);
   }
-  if (s.ruler || SCENES[s.scene].held) strew(origin, tip, 1.5);
+  if (s.ruler || SCENES[s.scene].held) strew(origin, tip, 0.7, 30);
   return taken;
 }
 
@@ -330,15 +331,17 @@ function names(m, measured) {
       way: word === asking ? back : far < 6 ? [-0.6, 0.8] : priced ? direction(origin, place).unit : steep,
     });
   }
+  labels.sort((a, b) => (b.kind === "asks") - (a.kind === "asks"));
   if (SCENES[s.scene].held) {
     const name = s.scene === "turned" ? "asks for" : "query";
-    const ahead = direction(origin, tip).unit;
-    labels.push({ kind: "asks", name, share: "", point: tip, size: [7 * name.length, 13], gap: 10, way: s.ruler ? [ahead[1] * measured.side, -ahead[0] * measured.side] : ahead });
+    const { length: far, unit: on } = direction(origin, tip);
+    const ahead = far < 1 ? [-1, -0.7] : on; // a query of zeros points nowhere
+    // A ruler has numbers to be clear of; else the words choose first.
+    labels.splice(s.ruler ? 0 : labels.length, 0, { kind: "asks", name, share: "", point: tip, size: [7 * name.length, 13], gap: 10, way: s.ruler ? [ahead[1] * measured.side, -ahead[0] * measured.side] : ahead });
   }
-  labels.sort((a, b) => (b.kind === "asks") - (a.kind === "asks"));
   const out = direction([0, 0], [unit[1] * side, -unit[0] * side]);
   const way = length < 12 ? [0.6, -0.8] : out.length < 0.2 ? unit : out.unit;
-  if (length >= 16 && asking) labels.push({ kind: "now", name: asking, share: "", point: there, size: [8 * asking.length, 15], gap: 12, way });
+  if (length >= 16 && asking) labels.push({ kind: "now", name: asking, share: "", point: there, size: [9.6 * asking.length, 15], gap: 12, way });
   return placed(labels, obstacles(m, measured), [SIDE, SIDE]).map(([x, y], i) => {
     const { kind, name, share } = labels[i];
     const below = share && element("tspan", { class: "share", x: n1(x), dy: 13 }, share);

@@ -1,5 +1,7 @@
 """Plane in a real browser: dragged, typed, tapped, by keyboard; on its way and without motion."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -202,6 +204,17 @@ def test_the_price_list_is_asked(open_plane):
     page.get_by_label("Show the dot product").uncheck()
     assert not agrees(page).ruler  # and the next picture is there
     assert heads.inner_text().split() == ["drink", "score", "power", "share", "key"]
+
+
+@pytest.mark.parametrize(("turn", "stretch"), [(0, 1), (0, 0), (45, 3), (-45, 3)])
+def test_names_keep_clear_of_each_other(open_plane, turn, stretch):
+    page = open_plane("turned", turn=turn, stretch=stretch)
+    boxes = page.locator(".names text, .ground text").evaluate_all(
+        "all => all.map(text => { const { left, right, top, bottom } = "
+        "text.getBoundingClientRect(); return [left, right, top + 2, bottom - 2]; })"
+    )
+    for a, b in itertools.combinations(boxes, 2):
+        assert a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2], (a, b)
 
 
 def test_a_question_is_turned(open_plane):
