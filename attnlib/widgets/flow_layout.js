@@ -259,7 +259,9 @@ export function lettering(plan, geo, id, head) {
     if (tall && tile < 15) return [8, -1];
     const large = tall ? clamp(tile - 12, 11, 14) : Math.min(14, tile * 0.5);
     const found = decimals(matrix, room, large);
-    return found >= 0 ? [large, found] : [12.4, decimals(matrix, room, 12.4)];
+    if (found < 0) return [12.4, decimals(matrix, room, 12.4)];
+    // Numbers of two cells keep clear of each other.
+    return [decimals(matrix, room - 4, large) < found ? Math.min(large, 12.4) : large, found];
   })());
 }
 
