@@ -10,6 +10,7 @@
   const LONGEST = 10_000; // milliseconds of a run
   const MOST_MEMORY = 256 * 2 ** 20; // bytes; a worker never gives any back
   const KEPT = "attention-by-hand-practice/";
+  const RIGHT = "attention-by-hand"; // all that was answered right (core.js): what erases it erases this
   const KEYS = "Ctrl+Enter runs. Esc, then Tab leaves the editor.";
   const SIZE = "The first run loads Python, some 10 MB.";
   const FROM_DISK = ["Python does not start in a page that is opened from disk. To solve this here, show "
@@ -209,6 +210,17 @@
     },
   };
 
+  const solved = {
+    all() {
+      try { return [...JSON.parse(localStorage.getItem(RIGHT)).right]; } catch { return []; }
+    },
+    has: (key) => solved.all().includes(key),
+    add(key) {
+      if (solved.has(key)) return;
+      try { localStorage.setItem(RIGHT, JSON.stringify({ right: [...solved.all(), key] })); } catch { /* said by NOTHING_KEPT */ }
+    },
+  };
+
   /** The fold below an exercise that holds its solution, if there is one. */
   function solutionOf(slot) {
     const next = slot.nextElementSibling;
@@ -216,7 +228,7 @@
   }
 
   /** What a reader sees of an exercise. */
-  function draw(slot, { title, judge }) {
+  function draw(slot, { key, title, judge }) {
     const named = (tag, name, properties) => [name, make(tag, { className: name, ...properties })];
     const pre = slot.querySelector("pre");
     const view = Object.fromEntries([
@@ -244,7 +256,8 @@
     const { code, hint, verdict, lines, output } = view;
     const bar = make("div", { className: "buttons" }, ...buttons);
     const [cell, checker] = slot.children;
-    cell.after(make("div", { className: "practice" }, code, bar, hint, verdict, lines, output));
+    const before = solved.has(key) ? [make("p", { className: "before", textContent: "✓ Solved before" })] : [];
+    cell.after(make("div", { className: "practice" }, ...before, code, bar, hint, verdict, lines, output));
     if (judge.includes("\n")) {
       const fold = make("details", { className: "hide" }, make("summary", { textContent: "What checks it" }));
       checker.replaceWith(fold);
@@ -298,6 +311,7 @@
           const { passed, message, lines: own } = result;
           if (document.activeElement === stopper) view.run.focus();
           stopper.disabled = true;
+          if (passed) solved.add(exercise.key);
           say(passed ? `✓ ${message}` : message || (output.hidden ? "Done. It prints nothing." : "Done."));
           lines.hidden = !own.length;
           lines.textContent = own.join("\n");

@@ -297,6 +297,19 @@ def test_code_is_kept_reset_copied_and_downloaded(browser, site):
     page.context.close()
 
 
+def test_what_was_solved_says_so_on_the_next_visit_until_it_is_erased(desk, host):
+    def signs(page):
+        page.goto(f"{host}/{ALL}")
+        return slot_of(page, "my_softmax").locator(".before").all_text_contents()
+
+    assert run(desk, SOFTMAX)[0] and slot_of(desk, "my_softmax").locator(".before").count() == 0
+    page = desk.context.new_page()
+    assert signs(page) == ["✓ Solved before"]
+    page.evaluate("localStorage.removeItem('attention-by-hand')")
+    assert signs(page) == []
+    page.close()
+
+
 def test_a_browser_that_keeps_nothing_says_so(browser, site):
     page = browser.new_page()
     page.add_init_script(BLOCKED)
