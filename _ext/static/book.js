@@ -179,13 +179,14 @@ function putBack() {
 addEventListener("beforeprint", gather);
 addEventListener("afterprint", putBack);
 
-/* Linked reading (_ext/symbols.js) comes when somebody points at what it knows, or goes on by Tab. */
+/* Linked reading (_ext/symbols.js) comes when somebody points at what it knows, goes on by Tab, or
+   touches anything: on a phone the buttons of the equations are there before one scrolls to them. */
 const linked = document.createElement("script");
 linked.src = new URL("symbols.js", HERE);
 const KNOWN = "mjx-container, .math, pre, code, .widget-slot";
 for (const sign of ["pointerover", "pointerdown", "keydown"]) {
   addEventListener(sign, event => {
-    const asked = event.key === "Tab" || event.target.closest?.(KNOWN);
+    const asked = event.key === "Tab" || event.pointerType === "touch" || event.target.closest?.(KNOWN);
     if (asked && !linked.isConnected) document.head.append(linked);
   });
 }
