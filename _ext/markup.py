@@ -4,7 +4,7 @@
 - A table of four or five columns, the last but one of them sentences, may stand in two lines a row.
 - A long name of code may break behind its underscores and points, not in the middle of a word.
 - The empty corner of a table heads nothing.
-- A list of numbers in brackets stays on one line.
+- A list of numbers in brackets stays on one line, and so do "2 · 4", "= 8", "head 2", "Eq. (1)".
 - An entry of the bibliography has a role that a list may have.
 """
 
@@ -20,6 +20,10 @@ VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
 NAMES = (nodes.literal, addnodes.desc_name)
 # As much as a line of a phone has room for.
 VECTOR = re.compile(r"\([−\d.,+·/_ ]{3,28}\)")
+# A product, what a sign gives, what a word counts: no line starts within one.
+WHOLE = re.compile(
+    r"(?<=[\d)]) · (?=[\d(])|[=≈½] (?=[−\d_(])|\b([Ll]ayer|[Hh]ead) (?=\d)|\bEqs?\. $"
+)
 
 
 class Tables(SphinxPostTransform):
@@ -57,8 +61,13 @@ class BreakableNames(SphinxPostTransform):
                 code.pop()
 
 
-class WholeVectors(SphinxPostTransform):
-    """The spaces in (0.17, 2) do not break: half a vector reads as a sentence cut off."""
+def unbroken(found):
+    """Return what was found, its spaces such that no line ends there."""
+    return found[0].replace(" ", "\N{NO-BREAK SPACE}")
+
+
+class WholeNumbers(SphinxPostTransform):
+    """The spaces in (0.17, 2) and "= 8" do not break: half of it reads as a sentence cut off."""
 
     default_priority = 199
 
@@ -66,7 +75,7 @@ class WholeVectors(SphinxPostTransform):
         """Visit all text but code."""
         for text in list(self.document.findall(nodes.Text)):
             if not isinstance(text.parent, VERBATIM):
-                whole = VECTOR.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+                whole = WHOLE.sub(unbroken, VECTOR.sub(unbroken, text))
                 if whole != text:
                     text.parent.replace(text, nodes.Text(whole))
 
@@ -89,7 +98,7 @@ def setup(app):
     """Register with Sphinx."""
     app.add_post_transform(BreakableNames)
     app.add_post_transform(Tables)
-    app.add_post_transform(WholeVectors)
+    app.add_post_transform(WholeNumbers)
     app.add_node(nodes.entry, override=True, html=(visit_entry, None))
     app.add_node(nodes.citation, override=True, html=(visit_citation, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

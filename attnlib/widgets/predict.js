@@ -66,7 +66,7 @@ function field(s, i, wrong) {
   const value = s.typed.length && parse(text) !== s.typed[i] ? written(s.typed[i]) : text;
   const invalid = s.unread ? parse(text) === null : wrong.includes(i);
   const all = { type: "text", name: `value_${i}`, spellcheck: "false", value, "aria-invalid": String(invalid) };
-  return html`<label><span>${s.labels[i]}</span><span class="with-value">${element("input", all)}${
+  return html`<label><span>${s.labels[i].replace(/ (?=\d)/g, "\u00a0")}</span><span class="with-value">${element("input", all)}${
     s.unit && element("span", {}, s.unit)
   }</span></label>`;
 }
