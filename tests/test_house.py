@@ -213,6 +213,11 @@ def test_no_errors_are_stored(code):
     assert_none(offences)
 
 
+def test_every_notebook_is_run(pytestconfig):
+    pages = [path.name for path in ROOT.glob("*.ipynb")]
+    assert_none(sorted(set(pages) - set(pytestconfig.getini("testpaths"))), "add it to testpaths")
+
+
 def test_every_output_is_compared(code):
     offences = []
     for place, _, cell, _ in code:
