@@ -35,7 +35,8 @@ STORED = re.compile(r'<p data-widget="(\w+)" data-state="([^"]*)">')
 
 _NOTE = """<div class="admonition note kernel-only">
 <p class="admonition-title">Needs a running kernel</p>
-<p>Here stands <code class="literal">{name}</code>. It moves when you run this notebook in Jupyter.</p></div>"""
+<p>Here stands <code class="literal">{name}</code>.
+It moves when you run this notebook in Jupyter.</p></div>"""
 
 
 @functools.cache
