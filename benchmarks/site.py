@@ -52,7 +52,7 @@ def first_pictures(browser, site):
     page, found = browser.new_page(viewport={"width": 1280, "height": 900}), {}
     for chapter in course.read(ROOT):
         page.goto(f"{site}/{chapter.page}.html")
-        found[chapter.page] = page.evaluate(SEEN)["top"]
+        found[chapter.page], _ = page.evaluate(SEEN)
     page.close()
     return found
 
