@@ -89,6 +89,12 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
+@functools.cache
+def _zipped(path, changed):
+    """The compressed text of a file as it is since `changed`: a host does this once."""
+    return gzip.compress(path.read_bytes(), compresslevel=6)
+
+
 class Zipped(_Quiet):
     """Text comes compressed, and connections stay open, as from any static host."""
 
@@ -99,7 +105,7 @@ class Zipped(_Quiet):
         path = Path(self.translate_path(self.path))
         if path.suffix not in {".html", ".css", ".js", ".svg"} or not path.is_file():
             return super().send_head()
-        body = gzip.compress(path.read_bytes(), compresslevel=6)
+        body = _zipped(path, path.stat().st_mtime_ns)
         self.send_response(200)
         self.send_header("Content-Type", self.guess_type(path.name))
         self.send_header("Content-Encoding", "gzip")
