@@ -47,8 +47,10 @@ def engine(name):
 
 def slot(name, state):
     """A widget in its state as HTML: a picture, and what the host needs to bring it to life."""
-    picture = engine(name)("widget.still(dukpy.state)", state=state)
-    data = escape(json.dumps(state, ensure_ascii=False))
+    same = core.constants(getattr(attnlib.widgets, name))
+    picture = engine(name)("widget.still(dukpy.state)", state=same | state)
+    own = {trait: value for trait, value in state.items() if trait not in same}
+    data = escape(json.dumps(own, ensure_ascii=False))
     return f'<div class="widget-slot" data-widget="{name}" data-state="{data}">{picture}</div>'
 
 
@@ -116,7 +118,7 @@ def apart():
 def scripts(uses):
     """The scripts that hand these widgets, and the files apart, to the host: {stem: text}.
 
-    With a widget goes what its traits may be.
+    With a widget goes what its traits may be, and what is the same in each of its kind.
     """
     files, names = set(), {name for name, _ in uses}
     for name, view in uses:
@@ -124,8 +126,9 @@ def scripts(uses):
         files |= apart().intersection(core.imported(name, other))
     texts = {file: _call("registerFile", file, core.source(file)) for file in sorted(files)}
     for name in sorted(names):
-        bounds = core.bounds(getattr(attnlib.widgets, name))
-        texts[core.stem(name)] = _call("registerWidget", name, core.module(name, apart()), bounds)
+        kind = getattr(attnlib.widgets, name)
+        said = core.module(name, apart()), core.bounds(kind), core.constants(kind)
+        texts[core.stem(name)] = _call("registerWidget", name, *said)
     return texts
 
 

@@ -17,13 +17,18 @@
   const sources = new Map();
   const modules = new Map();
   const bounds = new Map();
+  const constants = new Map();
 
   self.registerFile = (file, source) => files.set(file, source);
 
-  /** `of` says what each trait may be: a list of values, or numbers from least to most. */
-  self.registerWidget = (name, source, of = {}) => {
+  /**
+   * `of` says what each trait may be: a list of values, or numbers from least to most; `same` has
+   * the traits that no slot says, for they are the same in all.
+   */
+  self.registerWidget = (name, source, of = {}, same = {}) => {
     sources.set(name, source);
     bounds.set(name, of);
+    constants.set(name, same);
   };
 
   /** The address of a text as a module, after those of what it imports. */
@@ -183,7 +188,8 @@
 
   async function start(slot) {
     const { name, widget: kind, state } = slot.dataset;
-    const model = new Model(JSON.parse(state), () => alive.has(name) && save(name));
+    const first = { ...constants.get(kind), ...JSON.parse(state) };
+    const model = new Model({ ...first }, () => alive.has(name) && save(name));
     try {
       const { default: widget } = await load(kind);
       await pause();
@@ -192,7 +198,7 @@
       const { shared: checks = {}, still: draw } = widget;
       const all = checks && { ...bounds.get(kind), ...checks };
       const shared = Object.keys(all).filter((trait) => all[trait]);
-      alive.set(name, { model, shared, checks, bounds: bounds.get(kind), start: JSON.parse(state), draw });
+      alive.set(name, { model, shared, checks, bounds: bounds.get(kind), start: first, draw });
       if (settings.has(name)) restore(name);
     } catch (error) {
       const note = document.createElement("p");

@@ -110,6 +110,12 @@ def bounds(cls):
 
 
 @functools.cache
+def constants(cls):
+    """The traits that are the same in every widget of the class, as plain values."""
+    return {name: getattr(cls(), name) for name in cls._constant}
+
+
+@functools.cache
 def style(file):
     """The style of a widget, or "core", the one that all share, bare."""
     return bare((_HERE / f"{file}.css").read_text(encoding="utf-8"))
@@ -198,6 +204,7 @@ class CourseWidget(anywidget.AnyWidget):
             cls._css = palette.css() + "".join(map(style, ["core", *styled(cls)]))
             traits = ((n, t) for n, t in vars(cls).items() if isinstance(t, traitlets.TraitType))
             cls._state = {name: trait for name, trait in traits if trait.metadata.get("sync")}
+            cls._constant = [n for n, t in cls._state.items() if t.metadata.get("constant")]
             cls._shown = [name for name, trait in cls._state.items() if not trait.read_only]
         super().__init_subclass__(**kwargs)
 
@@ -219,11 +226,12 @@ class CourseWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = super()._repr_mimebundle_(**kwargs)
-        return {**data, "text/html": stored(type(self).__name__, self.state)}, metadata
+        own = {name: value for name, value in self.state.items() if name not in self._constant}
+        return {**data, "text/html": stored(type(self).__name__, own)}, metadata
 
 
 def stored(name, state):
-    """What a notebook keeps of a widget: its state, from which the book draws it, and a hint."""
+    """What a notebook keeps of a widget: the state from which the book draws it, and a hint."""
     text = html.escape(json.dumps(state, ensure_ascii=False))
     return (
         f'<p data-widget="{name}" data-state="{text}">'

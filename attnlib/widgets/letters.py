@@ -46,8 +46,8 @@ class Letters(CourseWidget):
     place = Whole(0, induction.LENGTH - 1, induction.LENGTH - 1).tag(sync=True)
     off = traitlets.List().tag(sync=True)
     model = traitlets.Enum(list(MODELS), "priced").tag(sync=True)
-    models = traitlets.Dict(read_only=True).tag(sync=True)
-    tests = traitlets.Unicode(read_only=True).tag(sync=True)
+    models = traitlets.Dict(read_only=True).tag(sync=True, constant=True)
+    tests = traitlets.Unicode(read_only=True).tag(sync=True, constant=True)
 
     @traitlets.validate("text")
     def _check_text(self, proposal):

@@ -3,11 +3,12 @@
 import gzip
 import json
 import re
+from html import unescape
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from widget_slot import apart, engine, scripts
+from widget_slot import apart, engine, scripts, slot
 
 import attnlib.widgets
 from attnlib import pretrained
@@ -108,5 +109,15 @@ def test_a_page_gets_what_several_widgets_import_once_and_all_is_small(widget):
             stays = file in apart()
             assert own.count(f'import * as {file} from \\"./{file}.js\\";') == stays
             assert own.count(f"const {file} = (() => {{") == (not stays)
-    # What a whole page may weigh, tests/site/test_visits.py says.
+    # What a whole page may weigh, with what is the same in all, tests/site/test_visits.py says.
+    texts[core.stem(name)] = own.replace(json.dumps(core.constants(widget)), "")
     assert all(len(gzip.compress(text.encode(), 6)) < 28_000 for text in texts.values())
+
+
+@each_widget
+def test_what_is_the_same_in_all_is_said_once(widget):
+    made = simplest(widget)
+    same, state = core.constants(widget), made.state
+    for text in slot(widget.__name__, state), made._repr_mimebundle_()[0]["text/html"]:
+        own = json.loads(unescape(re.search(r'data-state="([^"]*)"', text)[1]))
+        assert own | same == state and not own.keys() & same.keys()
