@@ -45,9 +45,9 @@ const QUIET = 15; // seconds without a piece before the page says so
 const KEPT = 1500; // tokens of readings that are kept
 const LONGEST = 1000; // letters
 
-/** The engine; whether the reader has asked for it; its readings by key, and what came last. */
+/** The engine; whether the reader has asked for it, and has typed; its readings by key, and what came last. */
 export const own = {
-  engine: IDLE, on: false, live: {}, last: null, growing: null, busy: false, stuck: false, failure: "",
+  engine: IDLE, on: false, typed: false, live: {}, last: null, growing: null, busy: false, stuck: false, failure: "",
   ...heads?.own, ...path?.own, ...search?.own, ...lengths?.own,
 };
 
@@ -261,7 +261,7 @@ export function live(view) {
   const write = (name, text) => {
     view.say(text.trim() || name === "other" ? "" : "Type at least one word.");
     if (engine.state === "ready") view.set({ on: (on = true) });
-    if (text.trim()) put(view, name === "text" ? { text, hidden: [] } : { [name]: text });
+    if (text.trim()) put(view, name === "text" ? { text, hidden: [], typed: true } : { [name]: text });
   };
   for (const { name } of VIEWS[view.state().view].fields(view.state())) {
     view.on(name, "input", (event) => write(name, event.target.value));

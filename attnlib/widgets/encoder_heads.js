@@ -208,6 +208,14 @@ function code(s, at) {
   ];
 }
 
+/** Who asks in a new sentence: the same word, else a word in its place, else the last word. */
+function asker(tokens, { tokens: before, row }) {
+  const isWord = (token = "") => /^(?!\[).*[\p{L}\p{N}]/u.test(token);
+  if (tokens[row] === before[row]) return row;
+  if (tokens.includes(before[row])) return tokens.indexOf(before[row]);
+  return isWord(tokens[row]) ? row : Math.max(tokens.findLastIndex(isWord), 0);
+}
+
 /** A long sentence scrolls in its ladder: to who answers most, and then to who asks. */
 function reveal(view) {
   const look = () => {
@@ -285,12 +293,10 @@ export const heads = {
     return hides.length && hides.length < n ? [base, { text: s.text, hidden: hides }] : [base];
   },
   fits: ({ tokens }) => (tokens.length > MOST ? `${tokens.length} tokens are too many to draw: take a sentence of ${MOST} at most.` : ""),
-  /** The word that asked goes on asking, where the new sentence has it. */
+  /** A sentence that was typed has its own word that asks; that of a link says which one. */
   begins(view, tokens, at) {
     const s = view.state();
-    const before = compute(s, at);
-    const row = tokens.indexOf(before.tokens[before.row]);
-    if (before.reading.text !== s.text && row >= 0 && tokens[before.row] !== tokens[row]) view.set({ row });
+    if (s.typed) view.set({ row: asker(tokens, compute(s, at)), typed: false });
     reveal(view);
   },
   compute, picture, code, live,
