@@ -8,7 +8,7 @@
  *   fields(s)        the texts that are typed: [{ name (a trait), label, tries: [[short name, text], ...] }]
  *   wants(s)         the readings it needs for this state: [{ text, hidden }, ...]; asked again after each
  *   fits(reading)    "", or why the view cannot show this one
- *   begins(view, tokens, now)   if it has to do something when a new sentence is cut into tokens
+ *   grows(view, growing, now)   if it has to do something as the tokens and layers of a new sentence come
  *   pose(s)          if things glide in it, the numbers that do (core.js)
  *   picture(s, now)  its sections, one element each, always as many; a function is for the ear alone
  *   compute(s, now)  the numbers that it draws, if a test is to have them
@@ -181,11 +181,9 @@ function reader(view) {
         view.set({ busy: true, failure: "" });
         const tell = ({ tokens, layer, weights }) => {
           if (mine !== turn) return;
-          if (tokens) {
-            growing = { text, hidden, tokens, weights: [] };
-            VIEWS[view.state().view].begins?.(view, tokens, standing(view.state()));
-          }
+          if (tokens) growing = { text, hidden, tokens, weights: [] };
           if (weights) growing = { ...growing, weights: Object.assign([...growing.weights], { [layer]: weights }) };
+          VIEWS[view.state().view].grows?.(view, growing, standing(view.state()));
           if (!view.state().live[keyOf(want)]) view.set({ growing });
         };
         const reading = { ...(await read(text, { hidden, tell })), text, hidden };

@@ -208,12 +208,18 @@ function code(s, at) {
   ];
 }
 
-/** Who asks in a new sentence: the same word, else a word in its place, else the last word. */
-function asker(tokens, { tokens: before, row }) {
-  const isWord = (token = "") => /^(?!\[).*[\p{L}\p{N}]/u.test(token);
-  if (tokens[row] === before[row]) return row;
-  if (tokens.includes(before[row])) return tokens.indexOf(before[row]);
-  return isWord(tokens[row]) ? row : Math.max(tokens.findLastIndex(isWord), 0);
+const isWord = (token) => /^(?!\[).*[\p{L}\p{N}]/u.test(token); // no mark, no full stop
+
+/** Where the word that asked stands in a new sentence, in its old place if it can; -1 if nowhere. */
+function again(tokens, { tokens: before, row }) {
+  return tokens[row] === before[row] ? row : tokens.indexOf(before[row]);
+}
+
+/** Where the word stands that looks most at another word; -1 as long as there are no weights. */
+function keenest(tokens, weights) {
+  const others = (row, i) => row.filter((_, j) => j !== i && isWord(tokens[j]));
+  const most = weights?.map((row, i) => (isWord(tokens[i]) ? Math.max(0, ...others(row, i)) : -1));
+  return most ? most.indexOf(Math.max(...most)) : -1;
 }
 
 /** A long sentence scrolls in its ladder: to who answers most, and then to who asks. */
@@ -294,10 +300,13 @@ export const heads = {
   },
   fits: ({ tokens }) => (tokens.length > MOST ? `${tokens.length} tokens are too many to draw: take a sentence of ${MOST} at most.` : ""),
   /** A sentence that was typed has its own word that asks; that of a link says which one. */
-  begins(view, tokens, at) {
+  grows(view, growing, at) {
     const s = view.state();
-    if (s.typed) view.set({ row: asker(tokens, compute(s, at)), typed: false });
-    reveal(view);
+    const { tokens, weights } = growing;
+    const begins = weights.length === 0;
+    const row = begins ? again(tokens, compute(s, at)) : keenest(tokens, rowsOf(growing, s.layer, s.head));
+    if (s.typed && row >= 0) view.set({ row, typed: false });
+    if (begins) reveal(view);
   },
   compute, picture, code, live,
 };

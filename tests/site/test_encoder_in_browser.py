@@ -156,15 +156,27 @@ def test_the_word_that_asks_goes_on_asking(live):
     live.locator("[name=read]").click()
     shows(live, "tired")
     live.locator(SAID, has_text="head 2: it looks").wait_for()
-    live.locator("[name=text]").fill("Oh, rivers rise.")  # a comma stands in its place
-    live.locator(SAID, has_text="head 2: rise looks").wait_for()
-    live.locator("[name=text]").fill("Rain.")  # and here nothing
-    live.locator(SAID, has_text="head 2: rain looks").wait_for()
+
+
+def test_else_the_word_with_the_thickest_line_to_another_asks(ready):
+    tokens, weights = ready.evaluate(
+        """async text => {
+            const {tokens, weights} = await document.querySelector(".widget-slot").read(text);
+            return [tokens, weights[3][1]];
+        }""",
+        MINE,
+    )
+    words = np.array(weights)[1:-1, 1:-1]  # without [CLS] and [SEP]
+    np.fill_diagonal(words, 0)
+    asks = tokens[1 + words.max(axis=1).argmax()]
+    assert ready.locator(".asking [aria-pressed=true]").inner_text() == asks
+    ready.locator("[name=text]").fill("Rain.")
+    ready.locator(SAID, has_text="head 2: rain looks").wait_for()
 
 
 def test_a_link_says_which_word_asks(page, addresses):
     page.add_init_script(STAND_IN)
-    wake(page, addresses["http"] + "#encoder.text=It+sat.+It+is.&encoder.row=3")
+    wake(page, addresses["http"] + "#encoder.text=It+sat.+It+is&encoder.row=3")
     page.locator("[name=read]").click()
     page.locator(SAID, has_text="head 2: . looks").wait_for()
 
