@@ -119,9 +119,9 @@ class Slow(_Quiet):
 
     def copyfile(self, source, outputfile):
         """Send a piece of a page, wait, send the next; a stylesheet comes whole."""
-        for piece in iter(lambda: source.read(8_000), b""):
+        for piece in iter(lambda: source.read(2_000), b""):
             outputfile.write(piece)
-            time.sleep(0.05 if self.path.endswith(".html") else 0)
+            time.sleep(0.02 if self.path.endswith(".html") else 0)
 
 
 class _Server(ThreadingHTTPServer):

@@ -162,6 +162,10 @@ export function picture(s) {
   const paper = () => (s.sheet === null ? html`<div class="paper"></div>` : flow.paper[head] ??= html`<div class="paper"><p>${caption(flow.stages.at(-1), last - 1)}</p>
 <p class="formula">${formula(flow.stages.at(-1).equation)}</p>${whole(false)}</div>`);
   return [
+    html`<div class="heads" role="group" aria-label="Head" data-part="heads">${s.heads > 1 && range(s.heads).map((h) => element("button", {
+      type: "button", "data-head": h, "aria-pressed": String(h === head),
+    }, glimpse(flow.matrices[h].A, now.s >= flow.when.softmax), `Head ${h + 1}`))}</div>`,
+    draw(true),
     html`<div class="top"><div class="bar"><div class="keys">${key("back", "Back one stage", "‹ Back", t <= 0)}${
       element("button", { type: "button", name: "play", class: "play" }, s.playing ? "❚❚ Pause" : "▶ Play")}${key("next", "Next stage", "Next ›", t >= last)}</div>
 <div class="track"><div class="stages" role="group" aria-label="Stages" data-part="stages"${last > 8 && html` data-many="${last < 11 ? "some" : "all"}"`}>${flow.stages.map(({ title }, k) => element("button", {
@@ -174,11 +178,7 @@ ${element("input", {
 <div class="caption">${(flow.ghosts ??= html`${flow.stages.map((other, k) => element("p", { class: "ghost", "aria-hidden": "true" }, caption(other, k)))}`)}<p role="status"><span data-key="${stage.id}">${caption(stage, now.s)}</span></p></div>
 ${element("div", { class: found ? "ledger looks" : "ledger", "aria-live": "polite", style: `--from:${(100 * crossed(flow) + 4).toFixed(1)}%` },
     html`<div data-key="${stage.id} ${shown} ${found?.step}">${reading(s, flow, now, found)}</div>`)}</div>`,
-    html`<div class="heads" role="group" aria-label="Head" data-part="heads">${s.heads > 1 && range(s.heads).map((h) => element("button", {
-      type: "button", "data-head": h, "aria-pressed": String(h === head),
-    }, glimpse(flow.matrices[h].A, now.s >= flow.when.softmax), `Head ${h + 1}`))}</div>`,
     draw(false),
-    draw(true),
     found || s.wrong || s.sheet === null ? given(s, found) : (flow.given ??= given(s)),
     paper,
     weightPanel(s.lens && now.s >= flow.when.softmax && weightOf(flow, s.lens, head)),
