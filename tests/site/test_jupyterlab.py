@@ -63,6 +63,7 @@ def notebook(lab, browser):
     box = page.locator(".jp-MarkdownCell", has_text="You will be able to").first
     box.locator("li").first.wait_for(timeout=60_000)
     assert ":::" not in box.inner_text()
+    page.get_by_text("| Idle").wait_for(timeout=60_000)  # earlier JupyterLab asks for a kernel
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
     page.locator(".abh-flow fieldset:enabled").first.wait_for(timeout=60_000)
