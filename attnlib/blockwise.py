@@ -7,7 +7,8 @@ import numpy as np
 from attnlib.attention import block_scores, weighted_sum
 from attnlib.inputs import quiet_nan, read_inputs, read_mask, read_scale, read_size
 
-SAFE = 60.0  # e^60 is about 1e26: sums of such powers stay far inside float32
+# e^30 is about 1e13: such powers, times values between these, stay inside float32, as do sums.
+SAFE, LEAST, MOST = 30.0, 1e-18, 1e18
 
 
 @quiet_nan
@@ -73,9 +74,13 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     values = np.broadcast_to(values, (*leading, n_k, d_v))
 
     # No score is larger than the longest query times the longest key (Cauchy-Schwarz). If even
-    # that cannot overflow in exp, the shift by the row's maximum changes nothing and is spared.
+    # its power cannot overflow, the shift by the row's maximum changes nothing and is spared.
     largest = abs(scale) * _longest(queries, wide) * _longest(keys, wide)
-    shift = not largest < SAFE or (mask is not None and mask.dtype != bool)
+    shift = (
+        not largest < SAFE
+        or (mask is not None and mask.dtype != bool)
+        or not LEAST < _longest(values, wide) < MOST
+    )
 
     output = np.empty((*leading, n_q, d_v), dtype)
     buffer, ones = np.empty(min(block, n_q) * n_k, wide), np.ones(n_k, wide)

@@ -39,10 +39,8 @@ def answers(tokens):
     array([-1, -1, -1,  2,  7,  2])
     """
     tokens = _read_tokens(tokens)
-    n = tokens.shape[-1]
-    same = tokens[..., :, None] == tokens[..., None, :]  # (..., n, n)
-    last = np.where(same & np.tri(n, k=-1, dtype=bool), np.arange(n), -1).max(-1, initial=-1)
-    after = np.take_along_axis(tokens, last + 1, axis=-1) if n else tokens
+    last = _last_places(tokens)
+    after = np.take_along_axis(tokens, last + 1, axis=-1) if tokens.size else tokens
     return np.where(last >= 0, after, NO_ANSWER)
 
 
@@ -136,9 +134,7 @@ def looks(weights, tokens):
     -------
     one_back, on_answer : arrays, shape (n_layers, n_heads)
     """
-    n = tokens.shape[-1]
-    same = tokens[:, :, None] == tokens[:, None, :]  # (n_sentences, n, n)
-    last = np.where(same & np.tri(n, k=-1, dtype=bool), np.arange(n), -1).max(-1)
+    last = _last_places(tokens)
     sentence, place = np.nonzero(last >= 0)
     of_all = np.stack(weights)  # (n_layers, n_sentences, n_heads, n, n)
     one_back = of_all.diagonal(-1, -2, -1).mean(axis=(1, 3))
@@ -243,6 +239,13 @@ def from_arrays(arrays):
         layers.append(layer)
     encoder = Encoder(layers, LayerNorm(arrays["gamma"], arrays["beta"]))
     return TokenModel(arrays["embedding"], encoder, arrays["w_out"], arrays["b_out"])
+
+
+def _last_places(tokens):
+    """Return where each token last stood before its own place, or -1, as (..., n)."""
+    same = tokens[..., :, None] == tokens[..., None, :]  # (..., n, n)
+    n = tokens.shape[-1]
+    return np.where(same & np.tri(n, k=-1, dtype=bool), np.arange(n), -1).max(-1, initial=-1)
 
 
 def _read_tokens(tokens, n_tokens=None):

@@ -24,15 +24,19 @@ def quiet_nan(function):
 
 def read_array(array, name):
     """Return `array` as a NumPy array; a list of rows counts if they have one length."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a plain array, its mask apart; got a MaskedArray")
     try:
         return np.asarray(array)
     except ValueError:
         raise ValueError(f"{name} must have rows of one length; got unequal rows") from None
+    except RuntimeError as error:  # PyTorch's, about a tensor that requires its gradient
+        raise TypeError(f"{name} must be an array; got {type(array).__name__}: {error}") from None
 
 
 def read_floats(array, name):
     """Return `array` as an array of float16, float32 or float64, and refuse all else."""
-    if not isinstance(array, np.ndarray):
+    if type(array) is not np.ndarray:  # a matrix of NumPy's multiplies in its own way
         array = read_array(array, name)
     if array.dtype.type not in FLOATS:
         raise TypeError(
@@ -112,10 +116,14 @@ def read_number(number, name, sign=""):
     """
     if not isinstance(number, Real) or isinstance(number, bool):
         raise TypeError(f"{name} must be a number; got {type(number).__name__}")
+    try:
+        as_float = float(number)
+    except OverflowError:
+        raise ValueError(f"{name} must fit into a float; got more than 10^308") from None
     fits = {"": True, "above 0": number > 0, "0 or more": number >= 0}[sign]
-    if not (math.isfinite(number) and fits):
+    if not (math.isfinite(as_float) and fits):
         raise ValueError(f"{name} must be finite{sign and ' and ' + sign}; got {number}")
-    return float(number)
+    return as_float
 
 
 def read_scale(scale, d_k):

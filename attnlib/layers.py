@@ -156,6 +156,7 @@ def gelu(x):
     Returns
     -------
     array, shape and dtype of `x`
+        float16 is worked out in float32 and rounded once.
 
     Raises
     ------
@@ -172,7 +173,8 @@ def gelu(x):
     array([-0.1587,  0.    ,  0.8413])
     """
     x = read_floats(x, "x")
-    return (0.5 * x * (1 + erf(x * (1 / math.sqrt(2))))).astype(x.dtype, copy=False)
+    wide = _widen(x)
+    return (0.5 * wide * (1 + erf(wide * (1 / math.sqrt(2))))).astype(x.dtype, copy=False)
 
 
 @quiet_nan

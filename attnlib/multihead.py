@@ -271,9 +271,9 @@ class MultiHeadAttention:
         -------
         output : array, shape (..., n_q, d_model)
         weights : array, shape (..., n_heads, n_q, n_k)
-            Both in the common dtype of the tokens and the layer, which `mask` and `score_bias`
-            never change. A token with nothing to attend to has zero weights, so its output is
-            `b_o`.
+            Each in the common dtype of the tokens and the parameters that it is made from, which
+            `mask` and `score_bias` never change. A token with nothing to attend to has zero
+            weights, so its output is `b_o`.
 
         Raises
         ------
@@ -318,9 +318,10 @@ class MultiHeadAttention:
 def project(x, w, b):
     """Return x @ w + b, without b where there is none."""
     y = x @ w
-    if b is not None:
-        y += b  # in place: a second array of this size takes longer than the sum
-    return y
+    if b is None:
+        return y
+    # In place where the dtype allows it: a second array of this size takes longer than the sum.
+    return np.add(y, b, out=y if np.result_type(y, b) == y.dtype else None)
 
 
 def xavier(d_in, d_out, rng, dtype):

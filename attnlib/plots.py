@@ -17,7 +17,7 @@ from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 
 from attnlib.attention import may_attend
-from attnlib.inputs import read_array, read_floats, read_mask
+from attnlib.inputs import read_array, read_floats, read_mask, read_number
 from attnlib.palette import cell_ink, light
 
 ROLES = ("query", "key", "value", "weight")
@@ -26,7 +26,6 @@ ROLES = ("query", "key", "value", "weight")
 CELL = 36  # side of a cell where there is room
 FACTOR = 25  # side of a cell of a product: its three matrices fit beside each other on a phone
 SPAN = 432  # most that all the cells of a row or a column may take
-BARS = 96  # height of a bar of weight 1
 TEXT = 10  # labels, and numbers in cells where there is room
 SMALLEST = 7  # what would have to be smaller is left out
 SHADES = 16  # steps between the palest and the strongest cell of `heatmap`
@@ -100,7 +99,7 @@ def attention_heatmap(weights, queries=None, keys=None, *, mask=None, ax=None, t
         If `weights` is not a matrix of numbers from 0 to 1, the labels are too few or too
         many, or `mask` does not broadcast.
     """
-    weights = _weights(weights, "weights", 2, "a matrix (n_q, n_k)")
+    weights = _weights(weights)
     n_q, n_k = weights.shape
     queries = _labels(queries, n_q, "queries", "row")
     keys = _labels(keys, n_k, "keys", "column")
@@ -128,65 +127,6 @@ def attention_heatmap(weights, queries=None, keys=None, *, mask=None, ax=None, t
     ax.set_xlabel("key", color=light("key"), labelpad=GAP)
     if title is not None:
         ax.set_title(title, pad=GAP)
-    return ax
-
-
-def row_bars(weights_row, keys=None, *, query=None, ax=None):
-    """Draw one row of attention weights as bars: how one query spreads its attention.
-
-    Parameters
-    ----------
-    weights_row : array of floats from 0 to 1, shape (n_k,)
-    keys : sequence of str, optional
-        One label per bar; positions unless given.
-    query : str, optional
-        The token that asks, written above the bars.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure of a fitting size unless given.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    TypeError
-        If `weights_row` does not hold floats.
-    ValueError
-        If `weights_row` is not a vector of numbers from 0 to 1, or the labels are too few or
-        too many.
-    """
-    weights_row = _weights(weights_row, "weights_row", 1, "a vector (n_k,)")
-    n_k = len(weights_row)
-    keys = _labels(keys, n_k, "keys", "bar")
-    if ax is None:
-        pitch = min(CELL, SPAN / n_k)
-        side, down = _reach(keys, pitch)
-        ax = _axes_of_size(
-            n_k * pitch,
-            BARS,
-            left=max(side, 4 * TEXT),
-            right=TEXT,
-            top=4 * TEXT,
-            bottom=down + 3 * TEXT,
-        )
-    pitch = ax.get_window_extent().width / n_k * 72 / ax.figure.dpi
-
-    bars = ax.bar(range(n_k), weights_row, width=0.7, color=light("weight"))
-    values = [f"{weight:.2f}" for weight in weights_row]
-    size = _fitting_size(values, pitch)
-    if size is not None:
-        ax.bar_label(bars, values, padding=2, fontsize=size, color=light("ink"))
-    ax.set(xlim=(-0.5, n_k - 0.5), ylim=(0, 1))
-    ax.set_yticks([0, 1], ["0", "1"], color=light("muted"))
-    ax.tick_params(left=False, bottom=False, length=0, pad=GAP)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    _set_labels(ax.xaxis, keys, pitch, lean=_lean(keys, pitch), above=False)
-    ax.set_xlabel("key", color=light("key"), labelpad=GAP / 2)
-    ax.set_ylabel("weight", color=light("weight"), labelpad=0)
-    if query is not None:
-        title = ax.set_title(f"query: {query}", color=light("query"), pad=2 * TEXT)
-        title.set_parse_math(False)
     return ax
 
 
@@ -318,10 +258,12 @@ def heatmap(
         )
     if not np.isfinite(values).all():
         raise ValueError("values must be finite; got inf or nan")
-    low = float(values.min() if low is None else low)
-    high = float(values.max() if high is None else high)
+    low = float(values.min()) if low is None else read_number(low, "low")
+    high = float(values.max()) if high is None else read_number(high, "high")
     if low > high:
         raise ValueError(f"low must not lie above high; got {low} and {high}")
+    if names is not None and len(names) != 2:
+        raise ValueError(f"names must be two, of the rows and of the columns; got {names!r}")
     n_rows, n_columns = values.shape
     rows = _labels(rows, n_rows, "rows", "row")
     columns = _labels(columns, n_columns, "columns", "column")
@@ -364,6 +306,9 @@ def product_axes(left, right):
     ValueError
         If the inner sizes do not match.
     """
+    for shape, name in ((np.shape(left), "left"), (np.shape(right), "right")):
+        if len(shape) != 2:
+            raise ValueError(f"{name} must be a matrix; got shape {shape}")
     (n_rows, n_inner), (right_rows, n_columns) = np.shape(left), np.shape(right)
     if n_inner != right_rows:
         raise ValueError(
@@ -386,15 +331,17 @@ def product_axes(left, right):
     return axes
 
 
-def _weights(weights, name, n_axes, needed):
-    """Return `weights` as floats from 0 to 1 with `n_axes` axes, none of them empty."""
-    weights = read_floats(weights, name)
-    if weights.ndim != n_axes or weights.size == 0:
-        raise ValueError(f"{name} must be {needed}, not empty; got shape {weights.shape}")
+def _weights(weights):
+    """Return `weights` as a matrix of floats from 0 to 1 that is not empty."""
+    weights = read_floats(weights, "weights")
+    if weights.ndim != 2 or weights.size == 0:
+        raise ValueError(
+            f"weights must be a matrix (n_q, n_k), not empty; got shape {weights.shape}"
+        )
     # The mean over heads may pass 1 by a rounding error.
     if not np.all((weights >= 0) & (weights <= 1 + 1e-5)):
         raise ValueError(
-            f"{name} must lie between 0 and 1; got {weights.min():.4g} to {weights.max():.4g}"
+            f"weights must lie between 0 and 1; got {weights.min():.4g} to {weights.max():.4g}"
         )
     return np.minimum(weights, 1)
 
@@ -556,15 +503,14 @@ def _label_cells(ax, rows, columns, cell):
     _set_labels(ax.xaxis, columns, cell, lean=_lean(columns, cell))
 
 
-def _set_labels(axis, labels, pitch, *, lean=0, above=True):
+def _set_labels(axis, labels, pitch, *, lean=0):
     """Write labels `pitch` points apart, leaving some out where they would touch."""
     size, step = _spacing(pitch)
     shown = range(0, len(labels), step)
     style = {"parse_math": False, "fontsize": size}
     if lean:
-        towards = ("left", "bottom") if above else ("right", "top")
-        style |= {"rotation": lean, "rotation_mode": "anchor", "ha": towards[0]}
-        style["va"] = towards[1] if lean < 90 else "center"
+        style |= {"rotation": lean, "rotation_mode": "anchor", "ha": "left"}
+        style["va"] = "bottom" if lean < 90 else "center"
     axis.set_ticks(shown, labels[::step], **style)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attnlib.inputs import read_array, read_floats, read_number
+from attnlib.inputs import quiet_nan, read_array, read_floats, read_number, read_size
 from attnlib.layers import (
     Encoder,
     EncoderLayer,
@@ -150,6 +150,7 @@ def everyday_sentences():
     return SENTENCES.read_text(encoding="utf-8").splitlines()
 
 
+@quiet_nan
 def mean_pool(states, mask):
     r"""Average the vectors of a sentence's own tokens and give the result length 1.
 
@@ -166,7 +167,9 @@ def mean_pool(states, mask):
 
     Returns
     -------
-    array, shape (..., d_model)
+    array, shape (..., d_model), dtype of `states`
+        float16 is worked out in float32 and rounded once. Vectors that cancel have no direction:
+        NaN.
 
     Raises
     ------
@@ -187,6 +190,8 @@ def mean_pool(states, mask):
     states, mask = read_floats(states, "states"), read_array(mask, "mask")
     if mask.dtype != bool:
         raise TypeError(f"mask must hold bools; got {mask.dtype}")
+    if states.ndim < 2:
+        raise ValueError(f"states must be a matrix (..., n, d_model); got shape {states.shape}")
     if states.shape[:-1] != mask.shape:
         raise ValueError(
             "mask must say for each vector of states whether it counts; "
@@ -194,15 +199,19 @@ def mean_pool(states, mask):
         )
     if not mask.any(axis=-1).all():
         raise ValueError("mask must leave each sentence at least one token")
+    wide = np.promote_types(states.dtype, np.float32)
     counted = np.where(mask[..., None], states, states.dtype.type(0))  # NaN times 0 is NaN
-    mean = counted.sum(axis=-2) / mask.sum(axis=-1, dtype=states.dtype)[..., None]
-    return mean / np.linalg.norm(mean, axis=-1, keepdims=True)
+    mean = counted.sum(axis=-2, dtype=wide) / mask.sum(axis=-1, dtype=wide)[..., None]
+    unit = mean / np.linalg.norm(mean, axis=-1, keepdims=True)
+    return unit.astype(states.dtype, copy=False)
 
 
 def from_llama(state_dict, prefix, n_heads, n_kv_heads, *, base, eps):
     """Return one layer of Llama, from its published weights, as an `EncoderLayer`.
 
-    Call it with tokens (..., n, d_model) and a causal mask: in Llama every layer has one.
+    Call it with tokens (..., n, d_model) and a causal mask: in Llama every layer has one. A
+    configuration with `rope_scaling`, as from Llama 3.1 on, turns by other angles: give the
+    layer's attention another `turn`.
 
     Parameters
     ----------
@@ -241,7 +250,8 @@ def from_llama(state_dict, prefix, n_heads, n_kv_heads, *, base, eps):
     names += [f"mlp.{part}_proj" for part in ("gate", "up", "down")]
     names += ["input_layernorm", "post_attention_layernorm"]
     wanted = [f"{prefix}.{name}.weight" for name in names]
-    there = {name for name in state_dict if name.startswith(f"{prefix}.")}
+    angles = f"{prefix}.self_attn.rotary_emb.inv_freq"  # in older files: they follow from `base`
+    there = {name for name in state_dict if name.startswith(f"{prefix}.") and name != angles}
     if there != set(wanted):
         missing, unknown = sorted(set(wanted) - there), sorted(there - set(wanted))
         raise ValueError(
@@ -295,11 +305,12 @@ class MiniLM:
             raise TypeError(f"sentence must be a str; got {type(sentence).__name__}")
         tokens, x, mask = self._input([sentence])
         n = mask.shape[-1]
+        hidden = [read_size(place, "each place of hidden") for place in hidden]
         if not set(hidden) < set(range(n)):
             raise ValueError(
                 f"hidden must be some, not all, of the places 0 to {n - 1}; got {hidden}"
             )
-        mask[:, list(hidden)] = False
+        mask[:, hidden] = False
         states, weights = [x], []
         for layer in self.encoder.layers:
             x, attended = layer(x, mask[:, None])
@@ -382,8 +393,10 @@ class Recording:
         with np.load(path, allow_pickle=False) as stored:
             self._arrays = dict(stored)
 
-    def read(self, sentence):
-        """Return what `MiniLM.read` gave for a sentence of a chapter."""
+    def read(self, sentence, hidden=()):
+        """Return what `MiniLM.read` gave for a sentence of a chapter, nothing hidden."""
+        if hidden := list(hidden):
+            raise MissingModelError(f"no reading with {hidden} hidden is recorded. {ADVICE}")
         tokens, states, weights = self._answer("read", sentence, "tokens", "states", "weights")
         return Reading(tokens.tolist(), states, weights / np.float32(STEPS))
 

@@ -475,6 +475,20 @@ def test_refuses_what_does_not_hold_floats(wrong, came, place):
         softmax(wrong)
 
 
+def test_other_kinds_of_arrays():
+    """A matrix of NumPy's counts as what it holds; what hides numbers or gradients is refused."""
+    rows = [[1.0, 2.0], [3.0, 5.0]]
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.matrix(rows)
+    np.testing.assert_array_equal(softmax(matrix), softmax(rows))
+    with raises(TypeError, "scores must be a plain array, its mask apart; got a MaskedArray"):
+        softmax(np.ma.masked_array(rows, np.eye(2)))
+    with pytest.raises(TypeError, match=r"^scores must be an array; got Tensor: .*detach"):
+        softmax(torch.tensor(rows, requires_grad=True))
+    with raises(ValueError, "scale must fit into a float; got more than 10^308"):
+        scaled_dot_product_attention(rows, rows, rows, scale=10**400)
+
+
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 def test_refuses_unequal_rows(place):
     inputs = [*arrays(), None]

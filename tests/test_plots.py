@@ -176,40 +176,6 @@ def test_weights_of_attention_fit_as_they_come():
     plots.attention_heatmap(np.full((1, 1), 1 + 1e-7))
 
 
-# row_bars
-
-
-def test_bars_show_one_row():
-    ax = plots.row_bars(WEIGHTS[0], KEYS, query="The")
-    assert [bar.get_height() for bar in ax.patches] == WEIGHTS[0].tolist()
-    assert {bar.get_facecolor() for bar in ax.patches} == {to_rgba(light("weight"))}
-    assert [text.get_text() for text in ax.texts] == ["0.10", "0.20", "0.30", "0.40", "0.00"]
-    assert labels(ax.xaxis) == KEYS
-    assert ax.get_ylim() == (0, 1)
-    assert (ax.get_xlabel(), ax.xaxis.label.get_color()) == ("key", light("key"))
-    assert (ax.get_ylabel(), ax.yaxis.label.get_color()) == ("weight", light("weight"))
-    assert (ax.get_title(), ax.title.get_color()) == ("query: The", light("query"))
-
-
-def test_bars_without_labels():
-    ax = plots.row_bars([0.25, 0.75])
-    assert labels(ax.xaxis) == ["0", "1"]
-    assert ax.get_title() == ""
-    assert not plots.row_bars(np.full(53, 1 / 53)).texts
-
-
-@pytest.mark.parametrize("n", [1, 5, 13, 47])
-@pytest.mark.parametrize("label", ["x", "internationalisation"])
-def test_bars_stay_inside_their_figure(n, label):
-    ax = plots.row_bars(np.full(n, 1 / n), [label] * n, query="x")
-    ax.figure.canvas.draw()
-    inside = ax.figure.bbox
-    for text in [*ax.get_xticklabels(), ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts]:
-        box = text.get_window_extent()
-        assert inside.x0 <= box.x0 and box.x1 <= inside.x1
-        assert inside.y0 <= box.y0 and box.y1 <= inside.y1
-
-
 # matrix
 
 
@@ -334,7 +300,6 @@ def draw_all():
     plots.matrix(np.eye(2), name="$W_Q$", role="value", ax=axes[1], rows=["a", "b"])
     return [
         plots.attention_heatmap(WEIGHTS, QUERIES, KEYS, mask=causal_mask(N_Q, N_K), title="T"),
-        plots.row_bars(WEIGHTS[0], KEYS, query="The"),
         plots.matrix(WEIGHTS - 0.5, name="S", role="weight", highlight=[(1, None)]),
         plots.attention_heatmap(WEIGHTS, ax=axes[0]),
         plots.heatmap(WEIGHTS - 0.5, rows=QUERIES, columns=KEYS, names=("from", "to"), title="H"),
@@ -344,7 +309,6 @@ def draw_all():
 def test_draws_into_the_axes_that_are_given():
     for draw, values in (
         (plots.attention_heatmap, WEIGHTS),
-        (plots.row_bars, WEIGHTS[0]),
         (plots.matrix, WEIGHTS),
         (plots.heatmap, WEIGHTS),
     ):
@@ -439,22 +403,11 @@ def test_heatmap_refuses_what_are_no_weights(weights, error, message):
         plots.attention_heatmap(weights)
 
 
-def test_bars_refuse_what_is_no_row():
-    needed = "weights_row must be a vector (n_k,), not empty; got shape"
-    for shape in ((2, 3), (0,), ()):
-        with raises(ValueError, f"{needed} {shape}"):
-            plots.row_bars(np.ones(shape))
-    with raises(ValueError, "weights_row must lie between 0 and 1; got 0.5 to 2"):
-        plots.row_bars([0.5, 2.0])
-
-
 def test_labels_must_be_as_many_as_there_are_cells():
     with raises(ValueError, "queries must hold one label per row, 3; got 2"):
         plots.attention_heatmap(WEIGHTS, ["a", "b"])
     with raises(ValueError, "keys must hold one label per column, 5; got 6"):
         plots.attention_heatmap(WEIGHTS, None, "abcdef")
-    with raises(ValueError, "keys must hold one label per bar, 5; got 0"):
-        plots.row_bars(WEIGHTS[0], [])
     with raises(ValueError, "rows must hold one label per row, 3; got 1"):
         plots.matrix(WEIGHTS, rows=["a"])
     with raises(ValueError, "columns must hold one label per column, 5; got 1"):
@@ -528,7 +481,14 @@ def test_matrix_refuses_a_highlight_outside(item):
         ),
         ([[1.0, np.nan]], {}, ValueError, "values must be finite; got inf or nan"),
         ([[1.0]], {"low": 2}, ValueError, "low must not lie above high; got 2.0 and 1.0"),
+        ([[1.0]], {"high": np.inf}, ValueError, "high must be finite; got inf"),
         ([[1.0]], {"rows": "ab"}, ValueError, "rows must hold one label per row, 1; got 2"),
+        (
+            [[1.0]],
+            {"names": ["a"]},
+            ValueError,
+            "names must be two, of the rows and of the columns; got ['a']",
+        ),
     ],
 )
 def test_heatmap_refuses_what_has_no_shade(values, scale, error, message):
@@ -551,3 +511,5 @@ def test_product_axes_share_the_size_of_their_cells():
 def test_product_axes_refuse_factors_that_do_not_meet():
     with pytest.raises(ValueError, match=r"inner size; got \(2, 7\) and \(5, 3\)"):
         plots.product_axes(np.zeros((2, 7)), np.zeros((5, 3)))
+    with raises(ValueError, "left must be a matrix; got shape (7,)"):
+        plots.product_axes(np.zeros(7), np.zeros((7, 3)))

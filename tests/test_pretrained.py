@@ -170,14 +170,18 @@ def test_nobody_looks_at_what_is_hidden(folder):
         out = reference(SMALL)(
             torch.tensor([ids]), mask, output_hidden_states=True, output_attentions=True
         )
-    reading = model.read(text, hidden=[4, 2])
+    reading = model.read(text, hidden=iter([4, 2]))
     weights, states = torch.cat(out.attentions).numpy(), torch.cat(out.hidden_states).numpy()
     np.testing.assert_allclose(reading.weights, weights, atol=1e-5)
     np.testing.assert_allclose(reading.states, states, atol=1e-5)
-    for hidden in ([6], [-1], range(6)):
+    for hidden in ([6], list(range(6))):
         message = f"hidden must be some, not all, of the places 0 to 5; got {hidden}"
         with raises(ValueError, message):
             model.read(text, hidden)
+    with raises(TypeError, "each place of hidden must be a whole number; got True"):
+        model.read(text, [True])
+    with pytest.raises(MissingModelError, match=r"^no reading with \[2\] hidden is recorded\. "):
+        pretrained.load_recording().read(text, hidden=[2])
 
 
 def test_it_is_an_encoder_of_this_library(folder):
@@ -247,6 +251,11 @@ def test_pooling_keeps_the_dtype(dtype):
     assert mean_pool(np.ones((5, 3), dtype), np.ones(5, bool)).dtype == dtype
 
 
+def test_pooling_float16_is_worked_out_in_float32():
+    states = np.full((3000, 2), [300, 400], np.float16)
+    np.testing.assert_allclose(mean_pool(states, np.ones(3000, bool)), [0.6, 0.8], atol=5e-4)
+
+
 @pytest.mark.parametrize(
     ("mask", "error", "message"),
     [
@@ -262,6 +271,11 @@ def test_pooling_keeps_the_dtype(dtype):
 def test_bad_masks(mask, error, message):
     with raises(error, message):
         mean_pool(np.ones((3, 5)), mask)
+
+
+def test_one_vector_is_no_sentence():
+    with raises(ValueError, "states must be a matrix (..., n, d_model); got shape (3,)"):
+        mean_pool(np.ones(3), True)
 
 
 # The files
@@ -498,7 +512,9 @@ def published(llama):
 
 
 def test_layers_of_llama_are_those_of_transformers(llama, published, parity):
-    layers = [from_llama(published, f"layers.{i}", **LLAMA) for i in range(2)]
+    # Older files hold the angles of the clocks too.
+    older = published | {"layers.0.self_attn.rotary_emb.inv_freq": np.ones(2, np.float32)}
+    layers = [from_llama(older, f"layers.{i}", **LLAMA) for i in range(2)]
     stack = Encoder(layers, RMSNorm(published["norm.weight"], LLAMA["eps"]))
     x = tokens(2, 11, 24, dtype=np.float32)
     with torch.no_grad():

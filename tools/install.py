@@ -85,6 +85,7 @@ def alone(path):
 def install(book_only):
     """Make .venv what requirements.txt says, or enough of it for the book, unless it is already."""
     if is_ready(book_only):
+        install_model()  # the network may not have been there before
         return
     if not reusable():
         python, version = choose_python()

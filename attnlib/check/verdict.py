@@ -434,7 +434,7 @@ def wrong_row_sums(part, wanted, name):
     """Return the row that does not sum to 1 (or 0) although it should, in words, or None."""
     sums, right_sums = part.sum(axis=-1), wanted.sum(axis=-1).round(3) + 0.0  # no minus zero
     off = ~np.isclose(sums, right_sums, atol=1e-3)
-    if part.ndim < 2 or not off.any() or not np.isin(right_sums, (0, 1)).all():
+    if part.ndim != 2 or not off.any() or not np.isin(right_sums, (0, 1)).all():
         return None
     row = int(off.argmax())
     words = f"row {row} of your {name} sums to {sums[row]:.4g} instead of {right_sums[row]:.4g}"

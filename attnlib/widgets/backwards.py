@@ -6,7 +6,7 @@ import traitlets
 from attnlib.attention import softmax
 from attnlib.gradients import attention_backward, softmax_backward
 from attnlib.masks import causal_mask
-from attnlib.widgets.core import CourseWidget, Number, Whole
+from attnlib.widgets.core import ACROSS, CHAI_PIYO, STRAIGHT, CourseWidget, Number, Whole
 
 LARGEST = 100
 MOST_NUDGE = 1
@@ -17,11 +17,6 @@ _SHAPES = {"x": (2, 4), "w_q": (4, 2), "w_k": (4, 2), "w_v": (4, 2)}
 SHAPES = {name: (2, 2) for name in ("Q", "K", "V", "S", "A", "Z")} | {
     "X": (2, 4), "W_Q": (4, 2), "W_K": (4, 2), "W_V": (4, 2)
 }  # fmt: skip
-
-# "Chai piyo", chapter 3.
-_X = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
-_STRAIGHT = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
-_ACROSS = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
 
 
 class Backwards(CourseWidget):
@@ -55,10 +50,10 @@ class Backwards(CourseWidget):
         For a value of the wrong type, or a stage that does not exist.
     """
 
-    x = traitlets.List(default_value=_X).tag(sync=True)
-    w_q = traitlets.List(default_value=_STRAIGHT).tag(sync=True)
-    w_k = traitlets.List(default_value=_ACROSS).tag(sync=True)
-    w_v = traitlets.List(default_value=_STRAIGHT).tag(sync=True)
+    x = traitlets.List(default_value=CHAI_PIYO).tag(sync=True)
+    w_q = traitlets.List(default_value=STRAIGHT).tag(sync=True)
+    w_k = traitlets.List(default_value=ACROSS).tag(sync=True)
+    w_v = traitlets.List(default_value=STRAIGHT).tag(sync=True)
     row = Whole(0, 1, 0).tag(sync=True)
     column = Whole(0, 1, 0).tag(sync=True)
     causal = traitlets.Bool(False).tag(sync=True)

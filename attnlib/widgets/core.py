@@ -21,6 +21,11 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULT
 _COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 _ASIDE = re.compile(r"^[ \t]+|[ \t]+(?:// [^\n\"'`]*|/\*[^\n]*\*/)$", re.MULTILINE)
 
+# The two tokens of chapter 3, and what makes their queries and values (straight) and keys (across).
+CHAI_PIYO = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
+STRAIGHT = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+ACROSS = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+
 # What scores may be divided by, as a function of d_k.
 DIVISORS = {"sqrt": math.sqrt, "none": lambda d_k: 1.0, "d_k": float}
 

@@ -24,7 +24,7 @@ const MODELS = {
 /** Heads that share keys and values in the models that do so: each of the four has 8 heads of keys. */
 const SHARED = { "4096 32 32": 4, "4096 32 36": 4, "8192 64 80": 8, "16384 128 126": 16 };
 const BLOCK = 128;
-/** FLOPs and bytes a second of an A100, as in Python, and the FLOPs a byte from which it need not wait. */
+/** FLOPs a byte from which an A100 need not wait: those a second, in 16-bit floats, by its bytes a second (NVIDIA's data sheet). */
 const RIDGE = 312 / 1.555;
 const STOPS = Array.from({ length: 27 }, (_, half) => Math.round(2 ** (7 + half / 2)));
 

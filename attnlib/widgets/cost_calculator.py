@@ -15,8 +15,6 @@ RANGES = {
     "group": (1, 1024, "heads that share"),
 }
 BLOCK = 128
-# FLOPs a second and bytes a second of an A100, in 16-bit floats, by NVIDIA's data sheet.
-PEAK, BANDWIDTH = 312e12, 1.555e12
 
 
 class CostCalculator(CourseWidget):

@@ -6,7 +6,7 @@ import traitlets
 from attnlib.attention import scaled_dot_product_attention, softmax
 from attnlib.layers import FeedForward, LayerNorm
 from attnlib.multihead import merge_heads, split_heads
-from attnlib.widgets.core import CourseWidget, Whole
+from attnlib.widgets.core import ACROSS, CHAI_PIYO, STRAIGHT, CourseWidget, Whole
 
 LARGEST = 100
 MOST = 6  # tokens, in the sentence and in the memory
@@ -18,11 +18,6 @@ STAGES = (
     *("rows", "qkv", "scores", "scale", "mask", "softmax", "blend", "heads", "join"),
     *("add1", "think", "add2", "words", "shares", "whole"),
 )
-
-# "Chai piyo", chapter 3.
-_X = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
-_STRAIGHT = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
-_ACROSS = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
 
 
 def _numbers():
@@ -71,10 +66,10 @@ class Flow(CourseWidget):
     """
 
     tokens = traitlets.List(traitlets.Unicode(), ["Chai", "piyo"]).tag(sync=True)
-    x = traitlets.List(default_value=_X).tag(sync=True)
-    w_q = traitlets.List(default_value=_STRAIGHT).tag(sync=True)
-    w_k = traitlets.List(default_value=_ACROSS).tag(sync=True)
-    w_v = traitlets.List(default_value=_STRAIGHT).tag(sync=True)
+    x = traitlets.List(default_value=CHAI_PIYO).tag(sync=True)
+    w_q = traitlets.List(default_value=STRAIGHT).tag(sync=True)
+    w_k = traitlets.List(default_value=ACROSS).tag(sync=True)
+    w_v = traitlets.List(default_value=STRAIGHT).tag(sync=True)
     w_o = _numbers()
     heads = Whole(1, HEADS, 1).tag(sync=True)
     mask = traitlets.Enum(MASKS, "none").tag(sync=True)
@@ -102,9 +97,9 @@ class Flow(CourseWidget):
     @classmethod
     def two_heads(cls, **traits):
         """Chapter 6: one head of "Chai piyo" looks across, the other at itself; then W_O."""
-        both = np.hstack([_STRAIGHT, _STRAIGHT])
+        both = np.hstack([STRAIGHT, STRAIGHT])
         w_o = [[1, 0, 1, 0], [0, 1, 0, 1], [-1, 0, 1, 0], [0, -1, 0, 1]]
-        given = {"w_q": both, "w_k": np.hstack([_ACROSS, _STRAIGHT]), "w_v": both, "w_o": w_o}
+        given = {"w_q": both, "w_k": np.hstack([ACROSS, STRAIGHT]), "w_v": both, "w_o": w_o}
         return cls(**(given | {"heads": 2} | traits))
 
     @classmethod
@@ -124,9 +119,9 @@ class Flow(CourseWidget):
         """Chapter 10: a decoder asks the memory of "Chai piyo" and writes drink, tea, stop."""
         given = {
             "tokens": ["<start>", "drink", "tea"],
-            "x": [*_X, [0, 0, 0, 0]],
+            "x": [*CHAI_PIYO, [0, 0, 0, 0]],
             "memory_tokens": ["Chai", "piyo"],
-            "memory": _X,
+            "memory": CHAI_PIYO,
             "vocabulary": ["drink", "tea", "<end>"],
             "w_vocab": [[0, 2, 1.5], [2, 0, 1.5]],
         }

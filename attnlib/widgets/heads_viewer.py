@@ -239,7 +239,10 @@ def _read_weights(whose, n, weights):
 
 def _read_mask(whose, n, mask):
     """A mask as a new array (n, n) that cannot be changed."""
-    array = np.array(True if mask is None else mask)
+    try:
+        array = np.array(True if mask is None else mask)
+    except ValueError:
+        raise ValueError(f"mask{whose} must have rows of one length; got unequal rows") from None
     if array.dtype != bool:
         raise TypeError(f"mask{whose} must be bool, True = may attend; got dtype {array.dtype}")
     while array.ndim > 2 and array.shape[0] == 1:

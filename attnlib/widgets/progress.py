@@ -31,6 +31,9 @@ class Progress(CourseWidget):
     form = traitlets.Enum(["list", "bar", "keep"], "list").tag(sync=True)
 
     def __init__(self, chapters, **traits):
+        tables = [chapters, *chapters.values()] if isinstance(chapters, dict) else [chapters]
+        if not all(isinstance(table, dict) for table in tables):
+            raise ValueError(f"chapters needs titles, each with keys; got {chapters}")
         keys = [check_key(key) for questions in chapters.values() for key in questions]
         if not keys or not all(chapters.values()):
             raise ValueError(f"chapters needs titles, each with keys; got {chapters}")

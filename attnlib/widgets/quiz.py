@@ -87,6 +87,8 @@ def _question(question, i):
 
 
 def _check_fields(name, given, needed, possible):
+    if not isinstance(given, dict):
+        raise ValueError(f"{name} needs {', '.join(sorted(needed))}; got {given!r}")
     lacking = ", ".join(sorted(field for field in needed if not given.get(field)))
     if lacking:
         raise ValueError(f"{name} needs {lacking}; got {given}")

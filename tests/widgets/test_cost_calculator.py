@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import CostCalculator
-from attnlib.widgets.cost_calculator import BANDWIDTH, KINDS, PEAK
+from attnlib.widgets.cost_calculator import KINDS
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
@@ -178,7 +178,7 @@ def test_the_drawing_shows_where_this_text_and_this_work_stand(calculator):
     n, held = np.log2(calculator.n), np.log10(found["weights"] + found["cache"])
     wanted = [(52 + 236 * np.clip((n - 7) / 13, 0, 1), 210 - 180 * np.clip((held - 5) / 9, 0, 1))]
     for work in ("reading", "writing"):
-        share = min(1, found[work] / (PEAK / BANDWIDTH))
+        share = min(1, found[work] / (312e12 / 1.555e12))  # an A100
         right = np.clip((np.log2(found[work]) + 2) / 14, 0, 1)
         wanted.append((52 + 236 * right, 286 - 30 * max(np.log10(share), -3)))
     at = [[float(dot[axis]) for axis in ("cx", "cy")] for dot in (memory, *dots)]

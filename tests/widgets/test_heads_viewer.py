@@ -279,6 +279,7 @@ def test_what_does_not_fit_is_refused(arguments, kind, message):
     ("options", "kind", "message"),
     [
         ({"mask": np.ones((3, 3))}, TypeError, "mask must be bool, .* got dtype float64"),
+        ({"mask": [[True], [True, False]]}, ValueError, "mask must have rows of one length"),
         (
             {"mask": np.ones((2, 3), bool)},
             ValueError,

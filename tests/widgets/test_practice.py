@@ -212,6 +212,8 @@ def test_quiz_refuses(path, value, message):
 def test_quiz_counts():
     with pytest.raises(ValueError, match="at least one question"):
         Quiz([], key="q")
+    with pytest.raises(ValueError, match="question 1 needs options, text; got 'x'"):
+        Quiz(["x"], key="q")
     with pytest.raises(ValueError, match="key needs small letters"):
         Quiz(QUESTIONS, key="Q")
     quiz = Quiz(QUESTIONS, key="q")
@@ -237,6 +239,8 @@ def test_options_keep_their_order():
     ("chapters", "message"),
     [
         ({}, "chapters needs titles, each with keys"),
+        ([1], "chapters needs titles, each with keys"),
+        ({"One": "k"}, "chapters needs titles, each with keys"),
         ({"One": {}}, "chapters needs titles, each with keys"),
         ({"One": {"Key": 1}}, "key needs small letters"),
         ({"One": {"k": 1}, "Two": {"k": 2}}, "each key belongs to one chapter; twice: k"),
