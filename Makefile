@@ -8,6 +8,10 @@ PORT ?= 8000
 .DEFAULT_GOAL := help
 .PHONY: help install ready browser book pdf serve lab test faults lint refresh train atlas bench lock licences clean
 
+# Some images of containers set it. Then each kernel and each build would compile all packages anew,
+# which takes longer than what it then does.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The course's matrices are small: more threads wait for each other longer than they compute.
 book pdf serve test faults refresh train atlas bench: export OMP_NUM_THREADS := 1
 # As the tests do (pyproject.toml), the benchmarks of pages import what makes the pages.
