@@ -12,6 +12,8 @@ from attnlib.widgets import core
 HERE = Path(__file__).parent / "static"
 OURS = ["math.css", "pygments.css", *(file.name for file in HERE.glob("*.[cj]s*"))]
 THEIRS = ["basic.css", "pygments.css", "styles/furo.css"]
+# The encoder's pieces and Python's own scripts, 50 MB of data, name nothing.
+NAMING = ["**/*.html", "_static/*.js", "_static/scripts/*.js", "_static/widgets/*.js"]
 NAME = re.compile(r"[\w-]+")
 # A rule with its braces, those of a rule for some screens included, or a line without any.
 RULE = re.compile(r"([^{};]+)\{((?:[^{}]|\{[^{}]*\})*)\}|[^{};]+;")
@@ -33,7 +35,7 @@ def lay_bare(app, exception):
 
 def names_in(folder):
     """Every word of the pages and of the scripts: one of them may be a class or an id."""
-    files = (file for kind in ("*.html", "*.js") for file in Path(folder).rglob(kind))
+    files = (file for pattern in NAMING for file in Path(folder).glob(pattern))
     return set().union(*(NAME.findall(f.read_text(encoding="utf-8")) for f in files))
 
 

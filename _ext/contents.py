@@ -51,12 +51,19 @@ class Hours(SphinxRole):
         return [nodes.Text(str(course.total(chapters_for(self.env), self.text)))], []
 
 
+def chapters_of(app):
+    """The chapters, read once in a build: each is a notebook."""
+    if not hasattr(app, "chapters"):
+        app.chapters = course.read(Path(app.srcdir))
+    return app.chapters
+
+
 def chapters_for(env):
     """The chapters, on which the page that is read depends from now on."""
-    read = course.read(Path(env.srcdir))
-    for file in ["_toc.yml", *(chapter.file for chapter in read)]:
+    chapters = chapters_of(env.app)
+    for file in ["_toc.yml", *(chapter.file for chapter in chapters)]:
         env.note_dependency(str(Path(env.srcdir, file)))
-    return read
+    return chapters
 
 
 def titles(env):
@@ -86,8 +93,9 @@ def keep_questions(app, pagename, templatename, context, doctree):
 
 def read_questions(app, builder):
     """Before the first page is written: the questions of all chapters, by page."""
-    chapters = course.read(Path(app.srcdir))
-    app.questions = {chapter.page: chapter.questions for chapter in chapters if chapter.questions}
+    app.questions = {
+        chapter.page: chapter.questions for chapter in chapters_of(app) if chapter.questions
+    }
 
 
 def setup(app):

@@ -25,8 +25,8 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urljoin
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-import course
 import nbformat
+from contents import chapters_of
 from docutils import nodes
 from docutils.parsers.rst.directives.admonitions import Admonition, Note
 from docutils.parsers.rst.states import MarkupError
@@ -394,7 +394,7 @@ def write_notebooks(app, exception):
     folder, address = Path(app.outdir, FOLDER), address_of(app.config)
     wheel = folder / app.wheel
     wanted = {wheel}
-    for chapter in course.read(Path(app.srcdir)):
+    for chapter in chapters_of(app):
         target, archive = (
             folder / f"{Path(chapter.page).name}.{kind}" for kind in ("ipynb", "zip")
         )
@@ -416,7 +416,7 @@ def write_notebooks(app, exception):
 
 def add_links(app, pagename, templatename, context, doctree):
     """Give a chapter's page its links; `components/view-this-page.html` draws them."""
-    if pagename not in {chapter.page for chapter in course.read(Path(app.srcdir))}:
+    if pagename not in {chapter.page for chapter in chapters_of(app)}:
         return
     app.chapters_written.add(pagename)
     suffix = "ipynb" if address_of(app.config) else "zip"

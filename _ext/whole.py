@@ -10,8 +10,8 @@ import re
 from html import escape
 from pathlib import Path
 
-import course
 import widget_slot
+from contents import chapters_of
 
 NAME = "whole"
 TITLE = "The whole course on one page"
@@ -62,7 +62,7 @@ def adopted(text, page, pages):
 
 def collect(app):
     """After the other pages: this one, of those that stand in the site."""
-    chapters = course.read(Path(app.srcdir))
+    chapters = chapters_of(app)
     pages = [chapter.page for chapter in chapters]
     listed = "".join(
         f'<li><a href="#{place(c.page)}">{escape(c.heading)}</a></li>' for c in chapters
