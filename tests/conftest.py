@@ -6,6 +6,7 @@ And the table at the end of a run that says how far attnlib and PyTorch are apar
 import functools
 import gzip
 import io
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -126,6 +127,11 @@ class Slow(_Quiet):
 
 class _Server(ThreadingHTTPServer):
     request_queue_size = 64  # of five, the sixth that a browser opens is heard a second later
+
+    def handle_error(self, request, client_address):
+        """Say what went wrong; a browser that leaves while a file comes is no fault."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager
