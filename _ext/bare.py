@@ -7,7 +7,7 @@ for what no page has: a sixth.
 import re
 from pathlib import Path
 
-from attnlib.widgets import core
+from attnlib.widgets.kit import modules
 
 HERE = Path(__file__).parent / "static"
 OURS = ["math.css", "pygments.css", *(file.name for file in HERE.glob("*.[cj]s*"))]
@@ -26,7 +26,7 @@ def lay_bare(app, exception):
         return
     static = Path(app.outdir, "_static")
     for file in (static / name for name in OURS):
-        file.write_text(core.bare(file.read_text(encoding="utf-8")), encoding="utf-8")
+        file.write_text(modules.minify(file.read_text(encoding="utf-8")), encoding="utf-8")
     names = names_in(app.outdir)
     for file in (static / name for name in THEIRS):
         style = re.sub(r"/\*.*?\*/", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)

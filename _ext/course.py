@@ -156,7 +156,7 @@ class Chapter:
         code = "\n".join(c.source for c in self.notebook.cells if c.cell_type == "code")
         found = dict.fromkeys(re.findall(r'\bkey="([^"]+)"', code), 1)
         for name in re.findall(r'Quiz\.for_chapter\("([^"]+)"\)', code):
-            path = self.root / "attnlib" / "widgets" / "quizzes" / f"{name}.toml"
+            path = self.root / "attnlib" / "widgets" / "quiz" / "questions" / f"{name}.toml"
             if not path.is_file():
                 raise ChapterError(f"{self.file}: its quiz needs {path.relative_to(self.root)}")
             questions = tomllib.loads(path.read_text(encoding="utf-8"))["questions"]

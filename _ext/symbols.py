@@ -20,7 +20,7 @@ from typing import NamedTuple
 from mathematics import used_formulas
 from sphinx.errors import ExtensionError
 
-from attnlib.widgets import core
+from attnlib.widgets.kit import modules
 
 HERE = Path(__file__).parent
 NOTATION = HERE.parent / "notation.md"
@@ -537,9 +537,9 @@ def script(formulas):
         "symbols": table(NOTATION.read_text(encoding="utf-8")),
         "noRows": NO_ROWS, "rowsInCode": ROWS_IN_CODE, "numpy": NUMPY,
         "tex": equations(formulas),
-        "style": core.bare((HERE / "symbols.css").read_text(encoding="utf-8")),
+        "style": modules.minify((HERE / "symbols.css").read_text(encoding="utf-8")),
     }  # fmt: skip
-    program = core.bare((HERE / "symbols.js").read_text(encoding="utf-8"))
+    program = modules.minify((HERE / "symbols.js").read_text(encoding="utf-8"))
     data = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
     return program.replace("KNOWN", data, 1)
 

@@ -30,7 +30,7 @@ from sphinx.util.docutils import SphinxDirective
 from traitlets import TraitError
 
 import attnlib.widgets
-from attnlib.widgets import core
+from attnlib.widgets.kit import base, modules
 
 STORED = re.compile(r'<p data-widget="(\w+)" data-state="([^"]*)">')
 
@@ -43,12 +43,12 @@ It moves when you run this notebook in Jupyter.</p></div>"""
 @functools.cache
 def engine(name):
     """The engine in which the module of a widget has run."""
-    return widget_engine(core.module(name))
+    return widget_engine(modules.module(name))
 
 
 def slot(name, state):
     """A widget in its state as HTML: a picture, and what the host needs to bring it to life."""
-    same = core.constants(getattr(attnlib.widgets, name))
+    same = base.constant_traits(getattr(attnlib.widgets, name))
     picture = engine(name)("widget.still(dukpy.state)", state=same | state)
     own = {trait: value for trait, value in state.items() if trait not in same}
     data = escape(json.dumps(own, ensure_ascii=False))
@@ -100,7 +100,7 @@ def used_by(env):
 
 def use(name, state):
     """A widget as a page uses it: its name, and its view if each view has a file of its own."""
-    return name, state["view"] if getattr(attnlib.widgets, name).view_files else ""
+    return name, state["view"] if getattr(attnlib.widgets, name).view_modules else ""
 
 
 @functools.cache
@@ -110,9 +110,9 @@ def apart():
     Several widgets import them, or one view of a widget, or what stands apart itself.
     """
     kinds = [(name, getattr(attnlib.widgets, name)) for name in attnlib.widgets.__all__]
-    counts = Counter(file for name, _ in kinds for file in core.imported(name))
-    views = {file for _, kind in kinds for file in kind.view_files.values()}
-    below = {other for file in views for other in core.imported(file)}
+    counts = Counter(file for name, _ in kinds for file in modules.imported(name))
+    views = {file for _, kind in kinds for file in kind.view_modules.values()}
+    below = {other for file in views for other in modules.imported(file)}
     return {file for file, count in counts.items() if count > 1} | views | below
 
 
@@ -123,13 +123,13 @@ def scripts(uses):
     """
     files, names = set(), {name for name, _ in uses}
     for name, view in uses:
-        other = {f for v, f in getattr(attnlib.widgets, name).view_files.items() if v != view}
-        files |= apart().intersection(core.imported(name, other))
-    texts = {file: _call("registerFile", file, core.source(file)) for file in sorted(files)}
+        other = {f for v, f in getattr(attnlib.widgets, name).view_modules.items() if v != view}
+        files |= apart().intersection(modules.imported(name, other))
+    texts = {file: _call("registerFile", file, modules.source(file)) for file in sorted(files)}
     for name in sorted(names):
         kind = getattr(attnlib.widgets, name)
-        said = core.module(name, apart()), core.bounds(kind), core.constants(kind)
-        texts[core.stem(name)] = _call("registerWidget", name, *said)
+        said = modules.module(name, apart()), base.bounds(kind), base.constant_traits(kind)
+        texts[modules.stem(name)] = _call("registerWidget", name, *said)
     return texts
 
 
@@ -143,9 +143,9 @@ def assets(uses):
     A name changes with its content, so that a reader's browser never keeps an old one.
     """
     styles = chain.from_iterable(
-        core.styled(getattr(attnlib.widgets, name), view) for name, view in sorted(uses)
+        base.styles(getattr(attnlib.widgets, name), view) for name, view in sorted(uses)
     )
-    texts = {(file, "css"): core.style(file) for file in ("core", *styles)}
+    texts = {(file, "css"): modules.style(file) for file in ("kit", *styles)}
     texts |= {(file, "js"): text for file, text in scripts(uses).items()}
     return {
         f"widgets/{file}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
@@ -158,7 +158,7 @@ def write_assets(app, builder):
     if builder.format != "html":
         return
     static = Path(app.outdir, "_static")
-    kinds = {name: getattr(attnlib.widgets, name).view_files for name in attnlib.widgets.__all__}
+    kinds = {name: getattr(attnlib.widgets, name).view_modules for name in attnlib.widgets.__all__}
     wanted = assets([(name, view) for name, views in kinds.items() for view in views or [""]])
     for old in static.glob("widgets/*"):
         if f"widgets/{old.name}" not in wanted:

@@ -256,7 +256,7 @@ def test_what_is_stored_is_stable_and_a_chapter_that_goes_is_forgotten(book):
 
 
 def test_predictions_and_the_questions_of_the_quiz_are_counted(book):
-    quizzes = book / "attnlib" / "widgets" / "quizzes"
+    quizzes = book / "attnlib" / "widgets" / "quiz" / "questions"
     quizzes.mkdir(parents=True)
     (quizzes / "rows.toml").write_text("[[questions]]\n" * 3, encoding="utf-8")
     cells = [new_code_cell('Quiz.for_chapter("rows")')]
@@ -353,7 +353,7 @@ def with_a_quiz(spoilt):
         (lambda n: n.metadata.clear(), "the metadata attention_by_hand need 'week', 'click'"),
         (without_exercises, "the metadata attention_by_hand need 'exercise'"),
         (lambda n: n.metadata.attention_by_hand.update(exercise="No"), "it has no exercise 'No'"),
-        (with_a_quiz, "its quiz needs attnlib/widgets/quizzes/none.toml"),
+        (with_a_quiz, "its quiz needs attnlib/widgets/quiz/questions/none.toml"),
         (lambda n: n.cells[0].update(source="# Rows"), "the first cell needs **Time:** in its box"),
         (lambda n: n.cells.pop(), "the last cell needs to be text"),
     ],

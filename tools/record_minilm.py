@@ -15,7 +15,7 @@ import nbformat
 import numpy as np
 
 from attnlib import pretrained
-from attnlib.widgets import encoder_views
+from attnlib.widgets.encoder import views
 from tools.install import ROOT, say
 
 HEADS = ROOT / "chapters" / "06-many-heads.ipynb"  # looks at recorded weights only
@@ -99,9 +99,9 @@ def main():
     np.savez_compressed(pretrained.RECORDING, **recorder.arrays)
     size = pretrained.RECORDING.stat().st_size
     say(f"{len(recorder.arrays)} arrays, {size / 1e3:.0f} kB, in {pretrained.RECORDING.name}")
-    views = json.dumps(encoder_views.record(recorder.model), ensure_ascii=False) + "\n"
-    encoder_views.RECORDED.write_text(views, encoding="utf-8")
-    say(f"{len(views) / 1e3:.0f} kB in {encoder_views.RECORDED.name}")
+    text = json.dumps(views.record(recorder.model), ensure_ascii=False) + "\n"
+    views.RECORDED.write_text(text, encoding="utf-8")
+    say(f"{len(text) / 1e3:.0f} kB in {views.RECORDED.name}")
     return 0
 
 

@@ -10,7 +10,7 @@
   const LONGEST = 10_000; // milliseconds of a run
   const MOST_MEMORY = 256 * 2 ** 20; // bytes; a worker never gives any back
   const KEPT = "attention-by-hand-practice/";
-  const RIGHT = "attention-by-hand"; // all that was answered right (core.js): what erases it erases this
+  const RIGHT = "attention-by-hand"; // all that was answered right (kit/progress.js): what erases it erases this
   const KEYS = "Ctrl+Enter runs. Esc, then Tab leaves the editor.";
   const SIZE = "The first run loads Python, some 10 MB.";
   const FROM_DISK = ["Python does not start in a page that is opened from disk. To solve this here, show "

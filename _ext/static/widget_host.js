@@ -4,7 +4,7 @@
  * Each slot holds a picture and the state in which it was drawn; the widget's module goes on from
  * there. It arrives as text, because a page opened from disk may not import a file but may import
  * a blob. So does what several widgets import: it becomes one module for all of them, whose address
- * takes the place of "./core.js". If a module fails, the picture stays as it is, with a note.
+ * takes the place of "./kit.js". If a module fails, the picture stays as it is, with a note.
  *
  * What a reader has set stands behind # in the page's address, where it survives a reload and the
  * way back, and can be sent to others: #plane.sentence=money&plane.asks=1, behind a heading's anchor

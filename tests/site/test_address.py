@@ -4,7 +4,8 @@ from urllib.parse import quote
 
 import pytest
 
-from attnlib.widgets import AttentionExplorer, MaskPainter, Plane, Predict, ScalingExplorer, core
+from attnlib.widgets import AttentionExplorer, MaskPainter, Plane, Predict, ScalingExplorer
+from attnlib.widgets.kit import base
 from tests.site.harness import FRAME, awake, served, wake, write_page
 from tests.widgets.pictures import picture
 
@@ -159,9 +160,9 @@ def test_what_python_would_refuse_is_as_if_it_were_not_there(page, addresses):
 
 
 def test_bounds_are_those_of_the_traits():
-    assert core.bounds(Plane)["asks"] == {"least": 0, "most": 7, "whole": True}
-    assert core.bounds(Plane)["sharpness"] == {"least": 0, "most": 4, "whole": False}
-    assert core.bounds(Plane)["sentence"] == ["boat", "money"]
-    assert core.bounds(Plane)["ruler"] == [False, True]
-    assert "words" not in core.bounds(Plane) and "curves_drawn" not in core.bounds(ScalingExplorer)
+    assert base.bounds(Plane)["asks"] == {"least": 0, "most": 7, "whole": True}
+    assert base.bounds(Plane)["sharpness"] == {"least": 0, "most": 4, "whole": False}
+    assert base.bounds(Plane)["sentence"] == ["boat", "money"]
+    assert base.bounds(Plane)["ruler"] == [False, True]
+    assert "words" not in base.bounds(Plane) and "curves_drawn" not in base.bounds(ScalingExplorer)
     assert picture(Plane(asks=7))  # a bound that the engine can draw

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from attnlib import pretrained
-from attnlib.widgets import Encoder, encoder_views
+from attnlib.widgets import Encoder
+from attnlib.widgets.encoder import views
 from tests.site.harness import (
     assert_nothing_moves,
     axe_findings,
@@ -132,14 +133,14 @@ def test_two_sentences_of_ones_own_are_read(open_view):
 
 def test_sentences_glide_to_their_new_places(open_view):
     page = open_view("search")
-    assert order(page, "meaning")[0] == encoder_views.LIBRARY[9]
+    assert order(page, "meaning")[0] == views.LIBRARY[9]
     place = "document.querySelectorAll('.card.meaning')[3].style.getPropertyValue('--y')"
     before = float(page.evaluate(place))
     page.get_by_role("button", name="loans").click()
     page.wait_for_function(f"{place} % 1 > 0")  # on its way
     page.wait_for_function(f"{place} == 0")
     assert before > 0 and order(page, "meaning")[0] == "The bank raised its interest rates."
-    assert order(page, "shared") == encoder_views.LIBRARY  # level: as they are typed
+    assert order(page, "shared") == views.LIBRARY  # level: as they are typed
     page.locator(".column", has_text="nothing").wait_for()
     assert page.evaluate("standIn.asked") == []
 
@@ -186,8 +187,8 @@ def test_a_question_and_sentences_of_ones_own(open_view):
     assert len(asked(page)) == 4  # each is read once
     page.get_by_role("button", name="Reset").click()
     page.mouse.move(0, 0)  # where the button was there may be a card now
-    says(page, encoder_views.LIBRARY[9])
-    assert field.input_value().splitlines() == encoder_views.LIBRARY
+    says(page, views.LIBRARY[9])
+    assert field.input_value().splitlines() == views.LIBRARY
 
 
 def test_a_card_tells_of_its_sentence(open_view):
@@ -207,14 +208,14 @@ def test_a_card_tells_of_its_sentence(open_view):
 def test_each_sentence_that_is_read_is_a_point(open_view):
     page = open_view("lengths")
     own = page.locator(".cls .own circle")
-    assert own.count() == len(encoder_views.MEASURED)
+    assert own.count() == len(views.MEASURED)
     page.locator("[name=text]").fill("It rains")
     page.locator("[name=read]").click()
     says(page, "It rains")
     page.locator("[name=text]").fill("It rains and rains and rains")
     says(page, "It rains and rains and rains")
     says(page, "8 tokens")
-    assert own.count() == len(encoder_views.MEASURED) + 2
+    assert own.count() == len(views.MEASURED) + 2
 
 
 def test_points_by_slider_by_pointer_and_by_layer(open_view):

@@ -31,11 +31,11 @@ from attnlib.widgets import (
     positions_explorer,
 )
 from attnlib.widgets.attention_explorer import MASKS
-from attnlib.widgets.core import DIVISORS
 from attnlib.widgets.cost_calculator import KINDS
 from attnlib.widgets.encoder import VIEWS
 from attnlib.widgets.flow import MASKS as MASKED
 from attnlib.widgets.heads_viewer import LINES
+from attnlib.widgets.kit.constants import DIVISORS
 from attnlib.widgets.layer_explorer import NORMS
 from attnlib.widgets.mask_painter import SCENES
 from attnlib.widgets.parity_atlas import FUNCTIONS

@@ -12,8 +12,9 @@ from widget_slot import apart, engine, scripts, slot
 
 import attnlib.widgets
 from attnlib import pretrained
-from attnlib.widgets import Encoder, core
-from attnlib.widgets.core import CourseWidget
+from attnlib.widgets import Encoder
+from attnlib.widgets.kit import base, modules
+from attnlib.widgets.kit.base import CourseWidget
 from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture, run
 from tests.widgets.samples import GIBBERISH, SAMPLES, simplest
@@ -91,33 +92,33 @@ def test_no_words_lean_on_a_hue(widget):
 @each_widget
 def test_module_of_a_notebook_stands_alone(widget):
     assert not re.search(r"^(?:import|export function softmax)", widget._esm, re.MULTILINE)
-    assert widget._esm.rstrip().splitlines()[-1].startswith("export default core.widget(")
-    for file in core.imported(widget.__name__):
+    assert widget._esm.rstrip().splitlines()[-1].startswith("export default kit.widget(")
+    for file in modules.imported(widget.__name__):
         assert widget._esm.count(f"const {file} = (() => {{") == 1
 
 
 @each_widget
 def test_a_page_gets_what_several_widgets_import_once_and_all_is_small(widget):
     name = widget.__name__
-    for view in widget.view_files or [""]:
-        other = [file for each, file in widget.view_files.items() if each != view]
-        kept = apart() & set(core.imported(name, other))
+    for view in widget.view_modules or [""]:
+        other = [file for each, file in widget.view_modules.items() if each != view]
+        kept = apart() & set(modules.imported(name, other))
         texts = scripts([(name, view)])
-        assert texts.keys() == kept | {core.stem(name)} and "core" in kept
-        own = texts[core.stem(name)]
-        for file in core.imported(name):
+        assert texts.keys() == kept | {modules.stem(name)} and "kit" in kept
+        own = texts[modules.stem(name)]
+        for file in modules.imported(name):
             stays = file in apart()
             assert own.count(f'import * as {file} from \\"./{file}.js\\";') == stays
             assert own.count(f"const {file} = (() => {{") == (not stays)
     # What a whole page may weigh, with what is the same in all, tests/site/test_visits.py says.
-    texts[core.stem(name)] = own.replace(json.dumps(core.constants(widget)), "")
+    texts[modules.stem(name)] = own.replace(json.dumps(base.constant_traits(widget)), "")
     assert all(len(gzip.compress(text.encode(), 6)) < 28_000 for text in texts.values())
 
 
 @each_widget
 def test_what_is_the_same_in_all_is_said_once(widget):
     made = simplest(widget)
-    same, state = core.constants(widget), made.state
+    same, state = base.constant_traits(widget), made.state
     for text in slot(widget.__name__, state), made._repr_mimebundle_()[0]["text/html"]:
         own = json.loads(unescape(re.search(r'data-state="([^"]*)"', text)[1]))
         assert own | same == state and not own.keys() & same.keys()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import AttentionExplorer
-from attnlib.widgets.core import word_vector
+from attnlib.widgets.kit.constants import word_vector
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES

@@ -12,7 +12,8 @@ from widget_slot import engine
 
 from attnlib import pretrained
 from attnlib.pretrained import Reading
-from attnlib.widgets import Encoder, encoder_views
+from attnlib.widgets import Encoder
+from attnlib.widgets.encoder import views
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 
@@ -65,7 +66,7 @@ def test_a_path_by_hand():
     """Both start at the origin. They end at (4, 3, 0) and (4, -3, 0); one strays 2 aside."""
     a = flat([(0, 0, 0), (2, 0, 2), (4, 3, 0)])
     b = flat([(0, 0, 0), (2, 0, 0), (4, -3, 0)])
-    found = encoder_views.path(b, a, [0, 0])  # the second way ends up, where y grows
+    found = views.path(b, a, [0, 0])  # the second way ends up, where y grows
     along, across = (np.array([points[:, 0, k] for points in found["points"]]) for k in (0, 1))
     assert across == pytest.approx(np.array([[0, 0, -3], [0, 0, 3]]))
     # The rest is (2, 0), (4, 0), (2, 2), (4, 0) in x and z: its main direction leans to z a bit.
@@ -86,7 +87,7 @@ def test_javascript_finds_the_path_that_numpy_finds(seed, n, m):
     found = view(
         "Path", f"pathOf(dukpy.pair.map({TYPED}), dukpy.at)", pair=[*map(as_read, pair)], at=at
     )
-    expected = encoder_views.path(*pair, at)
+    expected = views.path(*pair, at)
     assert found["share"] == pytest.approx(expected["share"], abs=1e-9)
     assert found["cosines"] == pytest.approx(expected["cosines"], abs=1e-12)
     for points, others in zip(found["points"], expected["points"], strict=True):
@@ -96,7 +97,7 @@ def test_javascript_finds_the_path_that_numpy_finds(seed, n, m):
 def test_two_equal_sentences_do_not_part():
     made = reading(3, 5)
     found = view("Path", f"pathOf([dukpy.r, dukpy.r].map({TYPED}), [2, 2])", r=as_read(made))
-    expected = encoder_views.path(made, made, [2, 2])
+    expected = views.path(made, made, [2, 2])
     for points in (*found["points"], *expected["points"]):
         assert (np.array(points)[..., 1] == 0).all()
     assert found["share"] == pytest.approx(expected["share"])
@@ -106,12 +107,12 @@ def test_two_equal_sentences_do_not_part():
 @steady
 @given(*[st.lists(st.sampled_from(WORDS), max_size=7).map(lambda t: ["[CLS]", *t])] * 2)
 def test_the_word_is_found_in_both(first, second):
-    assert view("Path", "namesOf(dukpy.t)", t=first) == encoder_views.names_of(first)
+    assert view("Path", "namesOf(dukpy.t)", t=first) == views.names_of(first)
     for word in ("bank", "to (2)"):
-        places = encoder_views.places_of(first, second, word)
+        places = views.places_of(first, second, word)
         assert view("Path", "placesOf(dukpy.pair, dukpy.w)", pair=[first, second], w=word) == places
         assert first[places[0]] == second[places[1]]
-    assert encoder_views.names_of(["to", "the", "to"]) == ["to (1)", "the", "to (2)"]
+    assert views.names_of(["to", "the", "to"]) == ["to (1)", "the", "to (2)"]
 
 
 def test_the_picture_says_how_far_the_two_have_parted():
@@ -142,12 +143,12 @@ def test_any_word_of_the_first_pair_can_be_followed_without_the_model(word):
 
 def test_shared_words_by_hand():
     library = ["The cat sat.", "the dog", "A cat, a CAT"]
-    scores = encoder_views.by_words("Cat? The cat.", library)
+    scores = views.by_words("Cat? The cat.", library)
     each = math.log(3 / 2)  # two of the three have "the", two have "cat"
     assert scores == pytest.approx([2 * each, each, each])
-    assert encoder_views.places(scores).tolist() == [0, 1, 2]
-    assert encoder_views.places(scores[::-1]).tolist() == [1, 2, 0]
-    assert encoder_views.by_words("it is late", library).tolist() == [0, 0, 0]
+    assert views.places(scores).tolist() == [0, 1, 2]
+    assert views.places(scores[::-1]).tolist() == [1, 2, 0]
+    assert views.by_words("it is late", library).tolist() == [0, 0, 0]
 
 
 @steady
@@ -155,20 +156,20 @@ def test_shared_words_by_hand():
 def test_javascript_scores_and_ranks_as_python_does(library, more):
     question = " ".join(more)
     found = view("Search", "byWords(dukpy.q, dukpy.l)", q=question, l=library)
-    scores = encoder_views.by_words(question, library)
+    scores = views.by_words(question, library)
     assert [one["score"] for one in found] == pytest.approx(scores, abs=1e-12)
     places = view("Search", "placesOf(dukpy.s)", s=scores.tolist())
-    assert places == encoder_views.places(scores).tolist()
+    assert places == views.places(scores).tolist()
 
 
 def test_recorded_vectors_give_the_recorded_cosines():
     """The vectors travel in signed bytes; two decimals are right up to their rounding."""
-    stored = encoder_views.recorded()["search"][0]
+    stored = views.recorded()["search"][0]
     vectors = np.array(
         view("Search", "vectorsOf(dukpy.v, 10).map(x => Array.from(x))", v=stored["vectors"])
     )
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(10), abs=1e-6)
-    exact = minilm().embed(encoder_views.QUESTIONS)
+    exact = minilm().embed(views.QUESTIONS)
     np.testing.assert_allclose(
         exact @ vectors.T, np.array([*stored["questions"].values()]) / 10000, atol=2e-3
     )
@@ -183,7 +184,7 @@ def test_the_picture_has_both_orders():
         return [cards[i].select_one(".text").get_text() for i in np.argsort(place)]
 
     assert order("meaning")[0] == "A flat tyre made us miss the ferry."
-    assert order("shared")[:2] == [encoder_views.LIBRARY[0], encoder_views.LIBRARY[8]]
+    assert order("shared")[:2] == [views.LIBRARY[0], views.LIBRARY[8]]
     assert order("shared")[8] == "A flat tyre made us miss the ferry."
     first = soup.select(".card.shared")[0]
     assert [b.get_text() for b in first.select("b")] == ["The", "late"]
@@ -216,13 +217,13 @@ def test_lines_are_sentences(text, lines):
 def test_javascript_measures_the_shares_that_numpy_measures(seed, n):
     made = reading(seed, n, n_layers=3, n_heads=5)
     found = view("Lengths", "sharesOf(dukpy.r)", r=as_read(made))
-    np.testing.assert_allclose(found, encoder_views.shares(made), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found, views.shares(made), rtol=0, atol=1e-12)
 
 
 def test_shares_by_hand():
     """One head of one layer: [CLS] gets 1/2 and 1, [SEP] 1/2 and 0."""
     weights = np.array([[[[0.5, 0.5], [1, 0]]]])
-    assert encoder_views.shares(Reading(["[CLS]", "[SEP]"], None, weights)).tolist() == [
+    assert views.shares(Reading(["[CLS]", "[SEP]"], None, weights)).tolist() == [
         [0.75], [0.25]
     ]  # fmt: skip
 
@@ -231,7 +232,7 @@ def test_the_picture_has_a_point_for_each_length():
     made = Encoder("lengths", only=5, text="Chai piyo")
     soup = picture(made)
     points = js(made, "pose(state)")
-    n = len(encoder_views.ENDS) + len(encoder_views.MEASURED)
+    n = len(views.ENDS) + len(views.MEASURED)
     assert [len(heights) for heights in points] == [n, n]
     assert len(soup.select(".cls circle")) == n and len(soup.select(".cls .own circle")) == 3
     said = soup.select_one("[data-part=said]").get_text()
@@ -255,14 +256,14 @@ def test_what_is_recorded_is_of_this_model():
             return old == new or len(old) > 5000  # vectors: above
         return old == pytest.approx(new, abs=2 if isinstance(old, int) else 2e-4)
 
-    assert same(encoder_views.recorded(), encoder_views.record(minilm()))
+    assert same(views.recorded(), views.record(minilm()))
 
 
 def test_the_copied_path_is_the_path_on_the_screen():
     minilm()
     made = Encoder("path")
     names = run(js(made, "code(state)"))
-    one = encoder_views.recorded()["path"][0]
+    one = views.recorded()["path"][0]
     shown = np.array([[layer[10:12] for layer in points] for points in one["points"]]) / 100
     np.testing.assert_allclose(names["points"], shown, atol=0.0051)
     assert names["cosines"] == pytest.approx(one["cosines"], abs=1e-4)
@@ -274,9 +275,9 @@ def test_the_copied_search_has_the_order_on_the_screen():
     made = Encoder("search")
     names = run(js(made, "code(state)"))
     places = js(made, "pose(state)")
-    assert encoder_views.places(names["cosines"]).tolist() == places[0]
-    assert encoder_views.places(names["scores"]).tolist() == places[1]
-    assert names["printed"][0].split(maxsplit=2) == ["0.53", "0.11", encoder_views.LIBRARY[9]]
+    assert views.places(names["cosines"]).tolist() == places[0]
+    assert views.places(names["scores"]).tolist() == places[1]
+    assert names["printed"][0].split(maxsplit=2) == ["0.53", "0.11", views.LIBRARY[9]]
 
 
 def test_the_copied_lengths_are_those_on_the_screen():

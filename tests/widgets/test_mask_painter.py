@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import MaskPainter
-from attnlib.widgets.core import word_vector
+from attnlib.widgets.kit.constants import word_vector
 from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture, run
 from tests.widgets.samples import SAMPLES

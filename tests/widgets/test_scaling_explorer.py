@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import attnlib
 from attnlib.widgets import ScalingExplorer
 from attnlib.widgets import scaling_explorer as module
-from attnlib.widgets.core import DIVISORS, word_vector
+from attnlib.widgets.kit.constants import DIVISORS, word_vector
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES

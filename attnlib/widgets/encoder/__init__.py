@@ -1,0 +1,263 @@
+"""Encoder: a trained sentence encoder reads the reader's own sentence, in the page."""
+
+import functools
+from typing import ClassVar
+
+import numpy as np
+import traitlets
+
+from attnlib import pretrained
+from attnlib.widgets.encoder import views
+from attnlib.widgets.heads_viewer import DIGITS
+from attnlib.widgets.kit.base import CourseWidget, Whole
+
+VIEWS = ("heads", "path", "search", "lengths")
+N_LAYERS, N_HEADS = 6, 12
+MAX_LETTERS, MAX_TOKENS, MAX_SENTENCES = 1000, 64, 24
+TEXT = "The cat sat down because it was tired."
+# With what a view begins, where that is not the default of the trait.
+START = {
+    "path": dict(zip(("text", "other"), views.PAIRS[0], strict=True)),
+    "search": {"question": views.QUESTIONS[0], "sentences": views.LIBRARY},
+}
+
+
+class Encoder(CourseWidget):
+    """all-MiniLM-L6-v2 at work on a sentence: its heads, a word's way, a search, a long text.
+
+    The page shows what was recorded of the first state. When a reader asks for it, the model comes
+    to the page and reads what is typed; in Jupyter the kernel reads. Layers, heads and places count
+    from 0 here, and from 1 on the page.
+
+    Parameters
+    ----------
+    view : {"heads", "path", "search", "lengths"}
+        All weights of all heads; one word's vectors through the layers, in two sentences; sentences
+        by their likeness to a question; the shares of `[CLS]` and `[SEP]` against the length.
+    compact : bool
+        One head as lines, and no more; for the view "heads".
+    text : str
+        The sentence: up to 1000 letters, for "heads" up to 64 tokens, not blank.
+    other : str
+        The second sentence of "path".
+    word : str
+        The token that "path" follows; one that a sentence has several times is numbered, "to (2)".
+    after : int
+        How many layers have been passed, in "path".
+    only : int
+        The layer that "lengths" counts, from 1; 0 for all.
+    layer, head : int
+        The head that is shown large.
+    row : int
+        The token that asks; the last one of a text that has fewer.
+    hidden : list of int
+        Tokens at which nobody may look. The model reads without them; places that a text does not
+        have mean nothing.
+    question : str
+        What "search" looks for.
+    sentences : list of str
+        What it looks through, up to 24.
+
+    Raises
+    ------
+    ValueError
+        If a text is blank or too long, or a number is out of its bounds.
+    traitlets.TraitError
+        For a value of the wrong type, or a view that does not exist.
+
+    Notes
+    -----
+    A recorded weight travels as whole hundredths; compact, only those of one head do. `weights` and
+    `all_weights` are exactly what was read.
+    """
+
+    view_modules: ClassVar[dict] = {view: f"encoder_{view}" for view in VIEWS}
+
+    view = traitlets.Enum(VIEWS, "heads").tag(sync=True)
+    compact = traitlets.Bool(False).tag(sync=True)
+    text = traitlets.Unicode(TEXT).tag(sync=True)
+    other = traitlets.Unicode("").tag(sync=True)
+    word = traitlets.Unicode(views.WORD).tag(sync=True)
+    after = Whole(0, N_LAYERS, N_LAYERS).tag(sync=True)
+    only = Whole(0, N_LAYERS, 0).tag(sync=True)
+    layer = Whole(0, N_LAYERS - 1, 3).tag(sync=True)
+    head = Whole(0, N_HEADS - 1, 1).tag(sync=True)
+    row = Whole(0, MAX_TOKENS - 1, 6).tag(sync=True)
+    hidden = traitlets.List(Whole(0, MAX_TOKENS - 1, 0)).tag(sync=True)
+    question = traitlets.Unicode("").tag(sync=True)
+    sentences = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    readings = traitlets.List(read_only=True).tag(sync=True)
+    trouble = traitlets.Unicode(read_only=True).tag(sync=True)
+    kernel = traitlets.Bool(False, read_only=True).tag(sync=True)
+
+    def __init__(self, view="heads", **traits):
+        super().__init__(view=view, **START.get(view, {}) | traits)
+        self.set_trait("kernel", True)
+        self._read()
+        self.observe(self._read, READ)
+
+    @traitlets.validate("text", "other", "question", "sentences")
+    def _check_text(self, proposal):
+        name, value = proposal["trait"].name, proposal["value"]
+        texts = value if name == "sentences" else [value]
+        for text in texts:
+            if len(text) > MAX_LETTERS:
+                raise ValueError(
+                    f"{name} needs at most {MAX_LETTERS} letters; got {len(text)} of them"
+                )
+            if name in ("text", "sentences") and not text.strip():
+                raise ValueError(f"{name} needs letters; got {text!r}")
+        if len(texts) > MAX_SENTENCES:
+            raise ValueError(f"{name} needs at most {MAX_SENTENCES} of them; got {len(texts)}")
+        return value
+
+    @traitlets.validate("hidden")
+    def _check_hidden(self, proposal):
+        return sorted(set(proposal["value"]))
+
+    @property
+    def state(self):
+        """The state as a page without a kernel gets it."""
+        return {**super().state, "kernel": False}
+
+    @property
+    def tokens(self):
+        """The tokens of the text, from [CLS] to [SEP]."""
+        return list(self._reading().tokens)
+
+    @property
+    def all_weights(self):
+        """The weights of all heads, (n_layers, n_heads, n, n)."""
+        return self._reading().weights
+
+    @property
+    def weights(self):
+        """The weights of the picked head, (n, n): queries in rows, keys in columns."""
+        return self.all_weights[self.layer, self.head]
+
+    @property
+    def embedding(self):
+        """The vector of the sentence, of length 1, (d_model,): the mean of what is not hidden."""
+        states = _reading(self.text, tuple(self._hides())).states[-1]
+        kept = [i not in self.hidden for i in range(len(states))]
+        return pretrained.mean_pool(states, kept)
+
+    def _reading(self):
+        return _reading(self.text, tuple(self._hides()), states=False)
+
+    def _hides(self):
+        """The places of `hidden` that the text has; none of them if they are all."""
+        if not self.hidden:
+            return []
+        n = len(_reading(self.text, states=False).tokens)
+        places = [i for i in self.hidden if i < n]
+        return places if len(places) < n else []
+
+    def _read(self, change=None):
+        """Read what is to be shown; if that cannot be, say why and keep what was shown."""
+        try:
+            readings, trouble = SHOWS[self.view](self), ""
+        except (pretrained.MissingModelError, ValueError) as error:
+            if change is None and isinstance(error, ValueError):
+                raise
+            readings, trouble = self.readings or _begun(self.view), str(error)
+        self.set_trait("readings", readings)
+        self.set_trait("trouble", trouble)
+
+
+# What was read, as the page gets it.
+
+
+def _begun(view):
+    """What was recorded for the first state of a view."""
+    return [_packed(TEXT)] if view == "heads" else views.recorded()[view]
+
+
+def _heads(widget):
+    """The sentence, and the same without what is hidden; compact, no more than a head of it."""
+    hidden = tuple(widget._hides())
+    if widget.compact and not hidden:
+        return [_packed(widget.text, only=[widget.layer, widget.head])]
+    return [_packed(widget.text)] + ([_packed(widget.text, hidden)] if hidden else [])
+
+
+def _packed(text, hidden=(), only=None):
+    """A reading: its tokens, and the weights of all heads, or of one, in hundredths."""
+    reading = _reading(text, hidden, states=False)
+    if len(reading.tokens) > MAX_TOKENS:
+        raise ValueError(f"text needs at most {MAX_TOKENS} tokens; got {len(reading.tokens)}")
+    found = {"text": text, "hidden": list(hidden), "tokens": reading.tokens}
+    if hidden:
+        kept = [i not in hidden for i in range(len(reading.tokens))]
+        before = pretrained.mean_pool(_reading(text).states[-1], [True] * len(kept))
+        found["cosine"] = round(float(before @ pretrained.mean_pool(reading.states[-1], kept)), 4)
+    if only:
+        return {**found, "only": only, "weights": _hundredths(reading.weights[*only])}
+    return {**found, "weights": _hundredths(reading.weights)}
+
+
+def _hundredths(weights):
+    """Weights as one character each, or two; those of a column follow each other."""
+    numbers = np.floor(100 * weights.swapaxes(-1, -2) + 0.5 + 1e-9).astype(int)
+    last = len(DIGITS) - 1
+    return "".join(DIGITS[x] if x < last else DIGITS[last] + DIGITS[x - last] for x in numbers.flat)
+
+
+def _path(widget):
+    """What was recorded of paths, and the one that is chosen."""
+    begun = _begun("path")
+    texts, word = [widget.text, widget.other], widget.word
+    if any(one["texts"] == texts and one["word"] == word for one in begun):
+        return begun
+    return [*begun, views.packed_path(*map(_reading, texts), texts, word)]
+
+
+def _search(widget):
+    """What was recorded of a search, and the cosines of the one that is chosen."""
+    begun = _begun("search")
+    question, sentences = widget.question, widget.sentences
+    if sentences == begun[0]["sentences"] and question in begun[0]["questions"]:
+        return begun
+    return [*begun, views.packed_search(_made(pretrained.load_minilm), question, sentences)]
+
+
+def _lengths(widget):
+    """What was recorded of lengths, and each sentence that was read since."""
+    known = widget.readings or _begun("lengths")
+    if any(one.get("text") == widget.text for one in known):
+        return known
+    row = views.packed_shares(_reading(widget.text, states=False))
+    return [*known, {"text": widget.text, "row": row}]
+
+
+# A view: what it shows of a widget, as plain values; ValueError or MissingModelError say why not.
+SHOWS = {"heads": _heads, "path": _path, "search": _search, "lengths": _lengths}
+READ = ["text", "other", "word", "hidden", "question", "sentences", "layer", "head", "compact"]
+
+
+def _reading(text, hidden=(), states=True):
+    """What was recorded of a text, the same on every machine; else what the model reads."""
+    if not hidden:
+        recording = _made(pretrained.load_recording)
+        for ask in [recording.read] if states else [_weights_of, recording.read]:
+            try:
+                return ask(text)
+            except pretrained.MissingModelError:
+                pass
+    return _heard(_made(pretrained.load_minilm), text, hidden)
+
+
+def _weights_of(text):
+    """A reading without states: of many texts, only the weights were recorded."""
+    tokens, weights = _made(pretrained.load_recording).attention(text)
+    return pretrained.Reading(tokens, None, weights)
+
+
+@functools.lru_cache(4)
+def _made(load):
+    return load()
+
+
+@functools.lru_cache(32)
+def _heard(model, text, hidden):
+    return model.read(text, hidden)

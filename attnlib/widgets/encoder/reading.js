@@ -1,0 +1,69 @@
+/**
+ * What the model made of a sentence, whether it was read here or recorded: weights, vectors, likeness.
+ *
+ * Read here, a reading is what the engine gives: { text, hidden, tokens, weights, states, queries, keys,
+ * values, embedding, exact }, with an array of numbers a layer, one row after the other. Recorded, it is
+ * { text, hidden, tokens, weights }, as attnlib packs them, and `only` the [layer, head] that it has.
+ */
+import { transpose } from "../kit/numbers.js";
+
+export const N_LAYERS = 6;
+export const N_HEADS = 12;
+export const D_HEAD = 32;
+const D_MODEL = N_HEADS * D_HEAD;
+
+const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** The step in which weights are recorded. */
+export const UNIT = 0.01;
+
+/** Recorded weights, [layer][head] of rows. */
+function unpack({ weights, only, tokens }) {
+  let at = 0;
+  const next = () => {
+    const first = DIGITS.indexOf(weights[at++]);
+    return (first < DIGITS.length - 1 ? first : first + DIGITS.indexOf(weights[at++])) / 100;
+  };
+  const head = () => transpose(tokens.map(() => tokens.map(next)));
+  if (only) return { [only[0]]: { [only[1]]: head() } };
+  return Array.from({ length: N_LAYERS }, () => Array.from({ length: N_HEADS }, head));
+}
+
+const known = new WeakMap();
+
+/** The weights of a head as rows of plain numbers, or null where its layer has not been read yet. */
+export function rowsOf(reading, layer, head) {
+  const { tokens, weights } = reading;
+  const { length: n } = tokens;
+  const recorded = typeof weights === "string";
+  if (!known.has(reading)) known.set(reading, recorded ? unpack(reading) : []);
+  const all = known.get(reading);
+  if (!all[layer]?.[head]) {
+    if (recorded || !weights[layer]) return null;
+    const row = (i) => Array.from(weights[layer].subarray((head * n + i) * n, (head * n + i + 1) * n));
+    (all[layer] ??= [])[head] = tokens.map((_, i) => row(i));
+  }
+  return all[layer][head];
+}
+
+/** The part of each token's query, key or value that belongs to a head: rows of 32 numbers. */
+export function partsOf(reading, name, layer, head) {
+  const from = (i) => i * D_MODEL + head * D_HEAD;
+  return reading.tokens.map((_, i) => Array.from(reading[name][layer].subarray(from(i), from(i) + D_HEAD)));
+}
+
+/** The vector of a token after so many layers; after 0, what goes into the first. */
+export const stateOf = ({ states }, layers, i) => states[layers].subarray(i * D_MODEL, (i + 1) * D_MODEL);
+
+export const dot = (a, b) => a.reduce((sum, x, k) => sum + x * b[k], 0);
+
+export const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
+
+/** By what a reading is known. */
+export const keyOf = ({ text, hidden = [] }) => JSON.stringify([text, hidden]);
+
+/** The reading of a text without its hidden places: read here, else recorded, else null. */
+export function find({ live = {}, readings }, want) {
+  const key = keyOf(want);
+  return live[key] ?? readings.find((one) => one.text !== undefined && keyOf(one) === key) ?? null;
+}

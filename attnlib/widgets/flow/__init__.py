@@ -1,0 +1,284 @@
+"""Flow: the way from tokens to output, or to the next word, as one picture that is stepped."""
+
+import numpy as np
+import traitlets
+
+from attnlib.attention import scaled_dot_product_attention, softmax
+from attnlib.layers import FeedForward, LayerNorm
+from attnlib.multihead import merge_heads, split_heads
+from attnlib.widgets.kit.base import CourseWidget, Whole
+from attnlib.widgets.kit.constants import ACROSS, CHAI_PIYO, STRAIGHT
+
+LARGEST = 100
+MOST = 6  # tokens, in the sentence and in the memory
+WIDEST = 8  # numbers in a row of any matrix, of one head and of all
+HEADS = 4
+
+MASKS = ("none", "causal")
+STAGES = (
+    *("rows", "qkv", "scores", "scale", "mask", "softmax", "blend", "heads", "join"),
+    *("add1", "think", "add2", "words", "shares", "whole"),
+)
+
+
+def _numbers():
+    return traitlets.List().tag(sync=True)
+
+
+class Flow(CourseWidget):
+    """Follow the sentence: each word keeps its lane, and they mix where queries cross keys.
+
+    Attention of one or several heads, from X or from a memory; then, where they are given, W_O,
+    the rest of an encoder layer (Eqs. (5) and (6) of chapter 8) and the shares of the next word.
+    Without arguments it shows "Chai piyo" of chapter 3.
+
+    Parameters
+    ----------
+    tokens : list of str
+        1 to 6 words.
+    x : array_like, shape (n, d_model)
+        One row a word. Every entry of every matrix lies between -100 and 100.
+    w_q, w_k : array_like, shape (d_model, heads * d_k)
+        The heads side by side.
+    w_v : array_like, shape (d_model, heads * d_v)
+    w_o : array_like, shape (heads * d_v, d_model), optional
+    heads : int
+        1 to 4.
+    mask : {"none", "causal"}
+    memory_tokens : list of str
+    memory : array_like, shape (n_k, d_model), optional
+        With it, keys and values are made from its rows: cross-attention.
+    layer : bool
+        Add residual, norm and feed-forward network, which need `w_o` and the four below.
+    w_1, b_1, w_2, b_2 : array_like
+        Shapes (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,).
+    vocabulary : list of str
+        The words that can be written next, 2 to 6.
+    w_vocab : array_like, shape (width of the output, number of words)
+    head : int
+        Which head is shown, from 0.
+    stage : str
+        How far the picture has come, one of `stages`.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, or a value outside its range.
+    """
+
+    tokens = traitlets.List(traitlets.Unicode(), ["Chai", "piyo"]).tag(sync=True)
+    x = traitlets.List(default_value=CHAI_PIYO).tag(sync=True)
+    w_q = traitlets.List(default_value=STRAIGHT).tag(sync=True)
+    w_k = traitlets.List(default_value=ACROSS).tag(sync=True)
+    w_v = traitlets.List(default_value=STRAIGHT).tag(sync=True)
+    w_o = _numbers()
+    heads = Whole(1, HEADS, 1).tag(sync=True)
+    mask = traitlets.Enum(MASKS, "none").tag(sync=True)
+    memory_tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    memory = _numbers()
+    layer = traitlets.Bool(False).tag(sync=True)
+    w_1 = _numbers()
+    b_1 = _numbers()
+    w_2 = _numbers()
+    b_2 = _numbers()
+    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    w_vocab = _numbers()
+    head = Whole(0, HEADS - 1, 0).tag(sync=True)
+    stage = traitlets.Enum(STAGES, "whole").tag(sync=True)
+
+    def __init__(self, **traits):
+        for name in set(traits) & set(_MATRICES):
+            traits[name] = _read(name, traits[name])
+        # Traits that fit each other are set together: on the way from one to another none would.
+        self._complete = False
+        super().__init__(**traits)
+        self._check(self.state)
+        self._complete = True
+
+    @classmethod
+    def two_heads(cls, **traits):
+        """Chapter 6: one head of "Chai piyo" looks across, the other at itself; then W_O."""
+        both = np.hstack([STRAIGHT, STRAIGHT])
+        w_o = [[1, 0, 1, 0], [0, 1, 0, 1], [-1, 0, 1, 0], [0, -1, 0, 1]]
+        given = {"w_q": both, "w_k": np.hstack([ACROSS, STRAIGHT]), "w_v": both, "w_o": w_o}
+        return cls(**(given | {"heads": 2} | traits))
+
+    @classmethod
+    def encoder_layer(cls, **traits):
+        """Chapter 8: "Chai piyo" through the whole layer."""
+        given = {
+            "w_o": [[1, 0, 0, 0], [0, 1, 0, 0]],
+            "w_1": [[1, -1], [-1, 1], [0, 0], [0, 0]],
+            "b_1": [0, 1],
+            "w_2": [[0, 0, 1, -1], [1, -1, 0, 0]],
+            "b_2": [0, 0, 1, -1],
+        }
+        return cls(**(given | {"layer": True} | traits))
+
+    @classmethod
+    def writing(cls, **traits):
+        """Chapter 10: a decoder asks the memory of "Chai piyo" and writes drink, tea, stop."""
+        given = {
+            "tokens": ["<start>", "drink", "tea"],
+            "x": [*CHAI_PIYO, [0, 0, 0, 0]],
+            "memory_tokens": ["Chai", "piyo"],
+            "memory": CHAI_PIYO,
+            "vocabulary": ["drink", "tea", "<end>"],
+            "w_vocab": [[0, 2, 1.5], [2, 0, 1.5]],
+        }
+        return cls(**(given | traits))
+
+    @traitlets.validate("x", "memory", "w_q", "w_k", "w_v", "w_o", "w_1", "w_2", "w_vocab")
+    def _check_matrix(self, proposal):
+        return self._fitting(proposal["trait"].name, _read(proposal["trait"].name, proposal.value))
+
+    @traitlets.validate("b_1", "b_2")
+    def _check_vector(self, proposal):
+        return self._fitting(proposal["trait"].name, _read(proposal["trait"].name, proposal.value))
+
+    @traitlets.validate("heads", "mask", "layer", "head", "stage", "vocabulary")
+    def _check_choice(self, proposal):
+        return self._fitting(proposal["trait"].name, proposal["value"])
+
+    def _fitting(self, name, value):
+        if self._complete:
+            self._check(self.state | {name: value})
+        return value
+
+    def _check(self, state):
+        """Say what does not fit, in a state in which every matrix has been read."""
+        given = {name: np.shape(state[name]) for name in _MATRICES if state[name]}
+        for name in ("x", "w_q", "w_k", "w_v"):
+            if name not in given:
+                raise ValueError(f"{name} needs rows of numbers; got none")
+        heads, d_model = state["heads"], given["x"][1]
+        d_heads = given["w_v"][1]
+        wanted = {"w_q": (d_model, given["w_q"][1]), "w_k": (d_model, given["w_q"][1])}
+        wanted["w_v"] = (d_model, d_heads)
+        for name in ("w_q", "w_v"):
+            if given[name][1] % heads:
+                raise ValueError(f"{name} needs columns for {heads} heads; got {given[name][1]}")
+        for tokens, rows in (("tokens", "x"), ("memory_tokens", "memory")):
+            n = given.get(rows, (0,))[0]
+            # Later the two change one after the other.
+            if not self._complete and len(state[tokens]) != n:
+                named = len(state[tokens])
+                raise ValueError(f"{tokens} needs {n} words, one a row of {rows}; got {named}")
+        if "memory" in given:
+            wanted["memory"] = (given["memory"][0], d_model)
+            if state["mask"] != "none":
+                raise ValueError("mask needs to be 'none' where there is a memory")
+        width = d_heads
+        if "w_o" in given:
+            wanted["w_o"], width = (d_heads, d_model), d_model
+        parts = ("w_o", "w_1", "b_1", "w_2", "b_2")
+        if state["layer"]:
+            missing = [name for name in parts if name not in given]
+            if missing:
+                raise ValueError(f"layer needs {', '.join(parts)}; there is no {missing[0]}")
+            d_ff = given["w_1"][1]
+            wanted |= {"w_1": (d_model, d_ff), "b_1": (d_ff,), "w_2": (d_ff, d_model)}
+            wanted["b_2"] = (d_model,)
+        if state["vocabulary"]:
+            wanted["w_vocab"] = (width, len(state["vocabulary"]))
+        for name, shape in wanted.items():
+            if given.get(name) != shape:
+                raise ValueError(f"{name} needs shape {shape}; got {given.get(name, 'nothing')}")
+        if not 0 <= state["head"] < heads:
+            raise ValueError(f"head needs a number from 0 to {heads - 1}; got {state['head']}")
+        if state["stage"] not in (stages := _stages(state)):
+            raise ValueError(f"stage needs one of {', '.join(stages)}; got {state['stage']}")
+
+    @property
+    def stages(self):
+        """The names of the stages, in order."""
+        return _stages(self.state)
+
+    def _project(self, rows, weights):
+        projected = np.array(rows) @ np.array(weights)
+        return split_heads(projected, self.heads) if self.heads > 1 else projected
+
+    @property
+    def Q(self):  # noqa: N802  the letter of the formula
+        """Q = X W_Q, (n_q, d_k); like all arrays of several heads, these are the first axis."""
+        return self._project(self.x, self.w_q)
+
+    @property
+    def K(self):  # noqa: N802
+        """K = X W_K, or M W_K with a memory, (n_k, d_k)."""
+        return self._project(self.memory or self.x, self.w_k)
+
+    @property
+    def V(self):  # noqa: N802
+        """V = X W_V, or M W_V with a memory, (n_k, d_v)."""
+        return self._project(self.memory or self.x, self.w_v)
+
+    def _attend(self):
+        causal = self.mask == "causal"
+        return scaled_dot_product_attention(self.Q, self.K, self.V, causal=causal)
+
+    @property
+    def scores(self):
+        """S = Q K^T, not yet divided, (n_q, n_k)."""
+        return self.Q @ self.K.swapaxes(-1, -2)
+
+    @property
+    def weights(self):
+        """A, the attention weights, (n_q, n_k)."""
+        return self._attend()[1]
+
+    @property
+    def output(self):
+        """Z, the heads side by side, times W_O if there is one, (n_q, d)."""
+        blended = self._attend()[0]
+        if self.heads > 1:
+            blended = merge_heads(blended)
+        return blended @ np.array(self.w_o) if self.w_o else blended
+
+    @property
+    def layer_output(self):
+        """X'' of the encoder layer, (n_q, d_model); without a layer the output."""
+        if not self.layer:
+            return self.output
+        norm = LayerNorm()
+        think = FeedForward(*(np.array(w, float) for w in (self.w_1, self.b_1, self.w_2, self.b_2)))
+        x = norm(np.array(self.x) + self.output)
+        return norm(x + think(x))
+
+    @property
+    def shares(self):
+        """Of every word in the vocabulary, after each token, (n_q, words); None without one."""
+        return softmax(self.layer_output @ np.array(self.w_vocab)) if self.vocabulary else None
+
+
+_MATRICES = ("x", "memory", "w_q", "w_k", "w_v", "w_o", "w_1", "b_1", "w_2", "b_2", "w_vocab")
+
+
+def _read(name, value):
+    """Return `value` as rows of numbers, or as one row for b_1 and b_2, or say what was needed."""
+    try:
+        matrix = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} needs rows of numbers; got {value!r}") from None
+    if matrix.size == 0:
+        return []
+    ndim = 1 if name in ("b_1", "b_2") else 2
+    most = (MOST, WIDEST) if name in ("x", "memory") else (WIDEST, WIDEST)
+    if matrix.ndim != ndim or any(s > m for s, m in zip(matrix.shape, most[-ndim:], strict=True)):
+        bounds = f"at most {most[0]} rows of {WIDEST}" if ndim == 2 else f"at most {WIDEST}"
+        raise ValueError(f"{name} needs {bounds} numbers; got shape {matrix.shape}")
+    if not (np.abs(matrix) <= LARGEST).all():
+        raise ValueError(f"{name} needs entries from -{LARGEST} to {LARGEST}; got {value!r}")
+    return (matrix + 0.0).tolist()
+
+
+def _stages(state):
+    """The stages of a state: those of the parts that it has."""
+    there = {
+        "mask": state["mask"] == "causal",
+        "heads": state["heads"] > 1,
+        "join": bool(state["w_o"]),
+        **dict.fromkeys(("add1", "think", "add2"), state["layer"]),
+        **dict.fromkeys(("words", "shares"), bool(state["vocabulary"])),
+    }
+    return [stage for stage in STAGES if there.get(stage, True)]

@@ -1,0 +1,214 @@
+/**
+ * What Flow has to show: the numbers of a layer, its blocks in the order of the river, its stages.
+ */
+import { called, multiply, softmax, transpose } from "../kit/numbers.js";
+
+export const range = (n) => Array.from({ length: n }, (_, i) => i);
+export const sum = (row) => row.reduce((total, x) => total + x, 0);
+const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + (Array.isArray(b[0]) ? b[i][j] : b[j])));
+
+const EPSILON = 1e-5;
+
+/** Mean and root of the variance, as layer norm takes them. Eq. (3) of chapter 8. */
+export function spread(row) {
+  const mean = sum(row) / row.length;
+  return { mean, root: Math.sqrt(sum(row.map((x) => (x - mean) ** 2)) / row.length + EPSILON) };
+}
+
+function norm(row) {
+  const { mean, root } = spread(row);
+  return row.map((x) => (x - mean) / root);
+}
+
+/**
+ * Every matrix by its letter. Of each head: S scores, D divided, M after the mask, A weights. Z is the
+ * heads side by side, R1 and R2 the sums before the norms, L the scores of the vocabulary, P its shares.
+ */
+export function compute(s) {
+  const X = s.x;
+  const from = s.memory.length ? s.memory : X;
+  const side = (w, head) => w.map((row) => row.slice((head * row.length) / s.heads, ((head + 1) * row.length) / s.heads));
+  const heads = range(s.heads).map((head) => {
+    const [W_Q, W_K, W_V] = [s.w_q, s.w_k, s.w_v].map((w) => side(w, head));
+    const [Q, K, V] = [multiply(X, W_Q), multiply(from, W_K), multiply(from, W_V)];
+    const S = multiply(Q, transpose(K));
+    const D = S.map((row) => row.map((score) => score / Math.sqrt(K[0].length)));
+    const M = D.map((row, i) => row.map((score, j) => (s.mask === "causal" && j > i ? -Infinity : score)));
+    const A = M.map(softmax);
+    return { W_Q, W_K, W_V, Q, K, V, S, D, M, A, Z: multiply(A, V) };
+  });
+  const made = { X, heads, Z: X.map((_, i) => heads.flatMap(({ Z }) => Z[i])) };
+  let last = made.Z;
+  if (s.w_o.length) last = made.O = multiply(made.Z, s.w_o);
+  if (s.layer) {
+    made.R1 = plus(X, made.O);
+    made.N1 = made.R1.map(norm);
+    made.H = plus(multiply(made.N1, s.w_1), s.b_1).map((row) => row.map((x) => Math.max(0, x)));
+    made.F = plus(multiply(made.H, s.w_2), s.b_2);
+    made.R2 = plus(made.N1, made.F);
+    last = made.N2 = made.R2.map(norm);
+  }
+  if (s.vocabulary.length) {
+    made.L = multiply(last, s.w_vocab);
+    made.P = made.L.map(softmax);
+  }
+  return made;
+}
+
+/** What a block is called, what it holds, its role, the stage that makes it. */
+const BLOCKS = {
+  M: ["M", "memory", "ink", "rows"],
+  X: ["X", "one row a word", "ink", "rows"],
+  Q: ["Q", "queries", "query", "qkv"],
+  K: ["Kᵀ", "keys", "key", "qkv"],
+  G: ["S", "scores", "weight", "scores"],
+  V: ["V", "values", "value", "qkv"],
+  Z: ["Z", "outputs", "ink", "blend"],
+  O: ["Z W_O", "attended", "ink", "join"],
+  N1: ["X′", "added, normed", "ink", "add1"],
+  H: ["H", "hidden", "ink", "think"],
+  F: ["FFN", "thought", "ink", "think"],
+  N2: ["X″", "added, normed", "ink", "add2"],
+  P: ["L", "scores of words", "ink", "words"],
+};
+
+/**
+ * What happens, in order: a title, a caption with {Q:roles}, what it is about (`lit`; all if none), the
+ * view (what opens first where digits have little room), how long it takes, and its equation.
+ */
+const STAGES = {
+  rows: ["Rows", "Each word becomes a row of numbers. From here on it keeps to its own lane.",
+    "X M", "start", 2, "X, one row a word"],
+  qkv: ["Q, K, V", "Three matrices turn each row into a {Q:query} that asks, a {K:key} that answers and a {V:value} to hand over.",
+    "X M Q K V", "attend", 4, "{Q:Q} = X {Q:W_Q}   {K:K} = X {K:W_K}   {V:V} = X {V:W_V}"],
+  scores: ["Scores", "Each {Q:query} meets each {K:key} where their lines cross: multiply number by number, and add up.",
+    "Q K G", "attend", 8, "S = {Q:Q} {K:Kᵀ}"],
+  scale: ["Scale", "Each score is divided by √{d_k}. A {K:key} has {d_k} numbers, and longer sums would spread further.",
+    "G", "attend", 2.4, "S / √d_k"],
+  mask: ["Mask", "No word may look at a later one: there the score becomes −∞, and that crossing is closed.",
+    "G", "attend", 2.4, "S / √d_k, −∞ where masked"],
+  softmax: ["Softmax", "Powers of e, each divided by the sum of its row: shares that sum to 1, the {A:attention weights}.",
+    "G", "attend", 5, "{A:A} = softmax( S / √d_k )"],
+  blend: ["Blend", "Each word takes from every {V:value} as much as its {A:weight} says: a ribbon is as wide as its weight.",
+    "G V Z", "blend", 5, "Z = {A:A} {V:V}"],
+  heads: ["Heads", "The other heads do the same with matrices of their own. What all of them found stands side by side.",
+    "Z", "blend", 2.4, "Z = Concat( Z_1, Z_2, … )"],
+  join: ["Join", "One more matrix mixes what attention found, and gives it the length of the first row.",
+    "Z O", "join", 2.4, "Z W_O"],
+  add1: ["Add, norm", "What the word was comes back on the by-pass and is added. The sum is brought to mean 0 and variance 1.",
+    "X O N1", "add", 4.5, "X′ = LayerNorm( X + Z W_O )"],
+  think: ["Think", "A small network works on each row by itself: here no line leaves its lane.",
+    "N1 H F", "think", 3, "FFN( X′ ) = ReLU( X′ W_1 + b_1 ) W_2 + b_2"],
+  add2: ["Add, norm", "By-pass, sum and norm once more: a row as long as the first, ready for the next layer.",
+    "N1 F N2", "end", 3.5, "X″ = LayerNorm( X′ + FFN( X′ ) )"],
+  words: ["Words", "A table has a column for every word that can be written. Output times column is that word’s score.",
+    "P", "say", 3, "L = Z W_vocab"],
+  shares: ["Shares", "Softmax once more: shares that sum to 1. The largest share is the word to write next.",
+    "P", "say", 3, "P = softmax( L )"],
+  whole: ["Whole", "The whole way: words meet only in the {A:crossing} and the {V:ribbons}. Everywhere else each keeps to its lane.",
+    "", "whole", 1, "Z = {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V}"],
+};
+const ASKED = {
+  rows: "The words written so far ask. What an encoder has read, its memory M, will answer.",
+  qkv: "The {Q:queries} come from the words that ask. The {K:keys} and the {V:values} come from the memory.",
+};
+
+const GIVEN = [
+  "tokens", "x", "w_q", "w_k", "w_v", "w_o", "heads", "mask", "memory_tokens", "memory", "layer", "w_1", "b_1", "w_2",
+  "b_2", "vocabulary", "w_vocab",
+];
+let kept = {};
+
+/** What there is to draw for a state; the same object until a number changes. */
+export function plan(s) {
+  const key = JSON.stringify(GIVEN.map((name) => s[name]));
+  if (kept.key !== key) kept = { key, plan: planned(s) };
+  return kept.plan;
+}
+
+function planned(s) {
+  const made = compute(s);
+  const cross = s.memory.length > 0;
+  const [n_q, n_k] = [s.x.length, made.heads[0].K.length];
+  const ids = [
+    "rows", "qkv", "scores", "scale", ...(s.mask === "causal" ? ["mask"] : []), "softmax", "blend",
+    ...(s.heads > 1 ? ["heads"] : []), ...(s.w_o.length ? ["join"] : []),
+    ...(s.layer ? ["add1", "think", "add2"] : []), ...(s.vocabulary.length ? ["words", "shares"] : []), "whole",
+  ];
+  const d_k = made.heads[0].K[0].length;
+  const end = s.layer ? "X″" : s.w_o.length ? "Z W_O" : "Z";
+  const stages = ids.map((id) => {
+    const [title, says, lit, view, seconds, equation] = STAGES[id];
+    const caption = (cross && ASKED[id]) || says.replaceAll("{d_k}", d_k);
+    const from = cross ? equation.replace(/X (\{[KV]:W)/g, "M $1") : equation;
+    return { id, title, says: caption, lit: lit ? lit.split(" ") : null, view, seconds, equation: id === "words" ? `L = ${end} W_vocab` : from };
+  });
+  if (s.layer) {
+    stages.at(-1).equation = "X′ = LayerNorm( X + {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V} W_O )\nX″ = LayerNorm( X′ + FFN( X′ ) )";
+  }
+  if (s.vocabulary.length) stages.at(-1).equation += `\nP = softmax( ${end} W_vocab )`;
+  const when = Object.fromEntries(ids.map((id, k) => [id, k]));
+  const river = ["X", "Q", "G", "V", "Z", "O", "N1", "H", "F", "N2", "P"].filter((id) => BLOCKS[id][3] in when);
+  const matrices = range(s.heads).map((head) => {
+    const own = made.heads[head];
+    return { ...made, ...own, M: s.memory, masked: own.M, G: own.A, Z: made.Z };
+  });
+  const blocks = {};
+  for (const id of [...(cross ? ["M"] : []), ...river, "K"]) {
+    const [symbol, words, role, stage] = BLOCKS[id];
+    const matrix = matrices[0][id];
+    blocks[id] = { id, symbol, words, role, stage: when[stage], rows: matrix.length, columns: matrix[0].length };
+  }
+  const names = called(s.tokens);
+  return {
+    s, made, matrices, river, blocks, stages, when, cross, n_q, n_k, d_k, names, d_v: made.heads[0].V[0].length,
+    answers: cross ? called(s.memory_tokens) : names, layer: s.layer, n: Math.max(n_q, n_k),
+    ends: made.P ? made.P.map((row) => called(s.vocabulary)[row.indexOf(Math.max(...row))]) : names, // of the lanes
+    last: s.layer ? "N2" : s.w_o.length ? "O" : "Z", resting: {}, paper: [],
+  };
+}
+
+/** The place of a state's stage among those of its plan, and how much of it has happened. */
+export function moment({ stages }, { stage, u }) {
+  const s = stages.findIndex(({ id }) => id === stage);
+  return { s: s < 0 ? stages.length - 1 : s, u };
+}
+
+/** The name and the words of a block just now: the grid and the last block hold scores, then shares. */
+export function naming({ when, blocks }, id, { s }) {
+  const { symbol, words } = blocks[id];
+  if (id === "P" && s >= when.shares) return ["P", "shares"];
+  if (id !== "G" || s < when.scale) return [symbol, words];
+  if (s >= when.softmax) return ["A", "attention weights"];
+  return ["S/√d_k", s >= (when.mask ?? Infinity) ? "scaled, masked" : "scaled scores"];
+}
+
+// ------------------------------------------------------------------------- Numbers as text
+
+/** x with at most `digits` decimals and a true minus; what is whole stays whole. */
+export function short(x, digits = 3) {
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
+  if (Math.abs(x) >= 1e7) return x.toExponential(2).replace("-", "−");
+  const text = Math.abs(x - Math.round(x)) < 1e-9 ? String(Math.round(x) + 0) : x.toFixed(digits);
+  return (/^-0(\.0+)?$/.test(text) ? text.slice(1) : text).replace("-", "−");
+}
+
+/** About how wide a text is; the widest common system font decides. */
+export const wide = (text, size) => sum(Array.from(text, (c) => (".·il".includes(c) ? 0.33 : 0.62))) * size;
+
+/** As much of a name as there is room for. */
+export function fitted(name, room, size) {
+  const letters = Array.from(name);
+  while (letters.length > 1 && wide(letters, size) > room) letters.splice(-2, 2, "…");
+  return letters.join("");
+}
+
+/** How many decimals fit into every cell of a matrix; -1 if not even none does. */
+export function decimals(matrix, room, size) {
+  const all = matrix.flat().filter(Number.isFinite);
+  for (let digits = 3; digits >= 0; digits--) {
+    if (digits === 0 && all.some((x) => Math.abs(x - Math.round(x)) > 1e-9)) return -1; // 0.4 is not 0
+    if (all.every((x) => wide(short(x, digits), size) <= room)) return digits;
+  }
+  return -1;
+}

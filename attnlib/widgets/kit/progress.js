@@ -1,0 +1,50 @@
+/** The reader's progress, which this browser keeps: its storage, and the event that announces a change. */
+
+const STORE = "attention-by-hand";
+const PLACE = "attention-by-hand-place"; // the last chapter read, which book.js keeps
+const CHANGED = "attention-by-hand:progress";
+
+/** The ids of what was answered right in this browser; null where it lets nothing be kept. */
+export function progress() {
+  try {
+    const text = localStorage.getItem(STORE);
+    try {
+      const { right } = JSON.parse(text);
+      return right.filter((id) => typeof id === "string");
+    } catch {
+      return []; // nothing yet, or not ours
+    }
+  } catch {
+    return null;
+  }
+}
+
+/** Keeps one more id; false where the browser forbids it or has no room. */
+export function record(id) {
+  const known = progress();
+  if (known?.includes(id)) return true;
+  try {
+    localStorage.setItem(STORE, JSON.stringify({ right: [...known, id] }));
+  } catch {
+    return false;
+  }
+  dispatchEvent(new Event(CHANGED));
+  return true;
+}
+
+/** Forgets everything, the place of the reader too; false where nothing could be kept. */
+export function erase() {
+  try {
+    for (const name of [STORE, PLACE]) localStorage.removeItem(name);
+  } catch {
+    return false;
+  }
+  dispatchEvent(new Event(CHANGED));
+  return true;
+}
+
+/** Draws a widget with the progress of this browser, and again when it changes, here or in another tab. */
+export function followProgress(view) {
+  view.redraw();
+  for (const event of ["storage", CHANGED]) view.listen(self, event, view.redraw);
+}

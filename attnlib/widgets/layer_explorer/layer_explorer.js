@@ -1,0 +1,345 @@
+/**
+ * LayerExplorer: seven tokens through a stack of layers, with parts of the layer switched off.
+ */
+import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
+import { dotProducts, multiply, softmax, wordVector } from "../kit/numbers.js";
+
+export const defaults = { residual: true, norm: "post", feed_forward: true, depth: 6, seed: 0 };
+export const layout = "abh-instrument abh-beside";
+
+const TOKENS = ["A", "cat", "sat", "on", "the", "warm", "mat"];
+const [D_MODEL, N_HEADS, D_FF, MAX_DEPTH, SEEDS] = [16, 4, 64, 24, 1000];
+const NORMS = { post: "post", pre: "pre", none: "none" };
+const EPS = 1e-5; // of the layer norm
+const SAME = 1e-3; // below this distance the tokens count as one vector
+const NOISE = 1e-12; // what is left below this distance is rounding
+const FULL = [true, "post", true]; // the block that the others are compared with
+
+/** The drawing, in units of a 360 x 512 sheet. */
+const LEFT = 52;
+const GRIDS = { vectors: { top: 24, width: 18.5, height: 18 }, cosines: { top: 208, width: 15, height: 15 } };
+const PLOTS = {
+  norm: {
+    title: ["Mean length", 186, 194], ticks: ["≤0.1", "1", "10", "100"], depths: [0, 12, 24],
+    left: 218, wide: 132, floor: 313, height: 105, low: -1, high: 2,
+  },
+  distance: {
+    title: ["Own share, layer by layer", 2, 358], ticks: ["≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"],
+    depths: [0, 6, 12, 18, 24], left: LEFT, wide: 296, floor: 464, height: 92, low: -8, high: 0,
+  },
+};
+const BOLD = { stroke: "var(--ink)", "stroke-width": 2.5 };
+const DASHED = { stroke: "var(--muted)", "stroke-width": 1.5, "stroke-dasharray": "5 3" };
+
+const VARIANCES = {
+  w_q: [D_MODEL, D_MODEL, 1 / (2 * D_MODEL)],
+  w_k: [D_MODEL, D_MODEL, 1 / (2 * D_MODEL)],
+  w_v: [D_MODEL, D_MODEL, 1 / (2 * D_MODEL)],
+  w_o: [D_MODEL, D_MODEL, 1 / (3 * D_MODEL)],
+  w_1: [D_MODEL, D_FF, 1 / (3 * D_MODEL)],
+  w_2: [D_FF, D_MODEL, 1 / (3 * D_FF)],
+};
+
+/** Keeps the last result of `make` for each of a few keys. */
+function kept(make, most) {
+  const known = new Map();
+  return (...key) => {
+    const name = key.join();
+    if (!known.has(name)) {
+      if (known.size >= most) known.delete(known.keys().next().value);
+      known.set(name, make(...key));
+    }
+    return known.get(name);
+  };
+}
+
+/** The weights of each of the 24 layers, by name. */
+const layersOf = kept(
+  (seed) =>
+    Array.from({ length: MAX_DEPTH }, (_, layer) =>
+      Object.fromEntries(
+        Object.entries(VARIANCES).map(([name, [rows, columns, variance]]) => {
+          const numbers = wordVector(`${seed} ${layer + 1}`, name, rows * columns);
+          const row = (i) =>
+            Array.from(numbers.subarray(i * columns, (i + 1) * columns), (x) => Math.sqrt(variance) * x);
+          return [name, Array.from({ length: rows }, (_, i) => row(i))];
+        }),
+      ),
+    ),
+  4,
+);
+
+/** Each row with mean 0 and variance 1. Eq. (1), chapter 8. */
+function layerNorm(x) {
+  return x.map((row) => {
+    const mean = row.reduce((sum, entry) => sum + entry, 0) / row.length;
+    const variance = row.reduce((sum, entry) => sum + (entry - mean) ** 2, 0) / row.length;
+    return row.map((entry) => (entry - mean) / Math.sqrt(variance + EPS));
+  });
+}
+
+/** Multi-head self-attention. Eqs. (1) and (2), chapter 6. */
+function attend(x, { w_q, w_k, w_v, w_o }) {
+  const [queries, keys, values] = [w_q, w_k, w_v].map((w) => multiply(x, w));
+  const d = D_MODEL / N_HEADS;
+  const heads = Array.from({ length: N_HEADS }, (_, h) => {
+    const own = (matrix) => matrix.map((row) => row.slice(h * d, (h + 1) * d));
+    const scores = dotProducts(own(queries), own(keys), d);
+    return multiply(scores.map((row) => softmax(row.map((s) => s / Math.sqrt(d)))), own(values));
+  });
+  return multiply(x.map((_, i) => heads.flatMap((head) => head[i])), w_o);
+}
+
+/** max(0, x W_1) W_2. Eq. (2), chapter 8. */
+const feedForward = (x, { w_1, w_2 }) =>
+  multiply(multiply(x, w_1).map((row) => row.map((entry) => Math.max(0, entry))), w_2);
+
+const length = (row) => Math.sqrt(row.reduce((sum, entry) => sum + entry * entry, 0));
+
+/** How far the rows of x are from being one and the same vector, between 0 and 1. */
+function relativeDistance(x) {
+  const mean = x[0].map((_, k) => x.reduce((sum, row) => sum + row[k], 0) / x.length);
+  return length(x.flatMap((row) => row.map((entry, k) => entry - mean[k]))) / length(x.flat());
+}
+
+const meanLength = (x) => x.reduce((sum, row) => sum + length(row), 0) / x.length;
+
+/** The token vectors before and after each of 24 layers, and both curves. */
+const stackOf = kept((residual, norm, withFeedForward, seed) => {
+  const before = (x) => (norm === "pre" ? layerNorm(x) : x);
+  const joined = (x, output) => {
+    const y = residual ? x.map((row, i) => row.map((entry, k) => entry + output[i][k])) : output;
+    return norm === "post" ? layerNorm(y) : y;
+  };
+  let x = TOKENS.map((token) => Array.from(wordVector(token, "token", D_MODEL)));
+  const states = [x];
+  for (const layer of layersOf(seed)) {
+    x = joined(x, attend(before(x), layer));
+    if (withFeedForward) x = joined(x, feedForward(before(x), layer));
+    states.push(x);
+  }
+  return { states, distance: states.map(relativeDistance), norm: states.map(meanLength) };
+}, 32);
+
+/** Everything that follows from the traits; the numbers that attnlib gives in Python. */
+export function compute({ residual, norm, feed_forward, depth, seed }) {
+  const stack = stackOf(residual, norm, feed_forward, seed);
+  const full = stackOf(...FULL, seed);
+  const states = stack.states.slice(0, depth + 1);
+  const unit = states[depth].map((row) => row.map((entry) => entry / length(row)));
+  return {
+    states,
+    cosines: dotProducts(unit, unit, D_MODEL),
+    curves: {
+      distance: stack.distance,
+      norm: stack.norm,
+      distance_full: full.distance,
+      norm_full: full.norm,
+    },
+  };
+}
+
+/** Two decimals, and never a negative zero. */
+const fixed = (x) => x.toFixed(2).replace("-0.00", "0.00");
+const power = (x) => x.toExponential(0).replace("+", "");
+
+/** A distance in few signs: 0.180, or 7e-5, or that only rounding is left. */
+function brief(distance) {
+  if (distance < NOISE) return "≈ 0";
+  return distance >= 0.001 ? distance.toFixed(3) : power(distance);
+}
+
+/** A number of any size in few signs: 4.00, or 3e-9. */
+const size = (x) => (x === 0 || (Math.abs(x) >= 0.01 && Math.abs(x) < 1000) ? fixed(x) : power(x));
+
+const layers = (depth) => `${depth} layer${depth > 1 ? "s" : ""}`;
+
+/** Whether the tokens have become one vector: of this depth alone, since from which on it is so is for the reader to find. */
+const verdict = ({ distance }, depth) =>
+  distance[depth] < SAME
+    ? `After ${layers(depth)} all words are alike: own share below 0.001.`
+    : `After ${layers(depth)} the words differ.`;
+
+/** A matrix as squares whose area is the size of each entry: filled above 0, hollow below; its rows are tokens. */
+function squares(part, matrix) {
+  const { top, width, height } = GRIDS[part];
+  const most = 0.9 * Math.min(width, height);
+  let [above, below] = ["", ""];
+  matrix.forEach((row, i) =>
+    row.forEach((x, j) => {
+      const side = most * Math.sqrt(Math.abs(x)) - (x < 0); // the outline adds to a hollow one
+      if (side <= 0) return;
+      const [left, upper] = [LEFT + (j + 0.5) * width - side / 2, top + (i + 0.5) * height - side / 2];
+      const s = side.toFixed(1);
+      const square = `M${left.toFixed(1)} ${upper.toFixed(1)}h${s}v${s}h-${s}Z`;
+      if (x < 0) below += square;
+      else above += square;
+    }),
+  );
+  return [
+    TOKENS.map((token, i) => text(token, LEFT - 7, top + (i + 0.5) * height + 4, "muted", { "text-anchor": "end" })),
+    element("path", { d: above, fill: "var(--ink)", "data-part": `${part}_above` }),
+    line(below, { stroke: "var(--ink)", "data-part": `${part}_below` }),
+  ];
+}
+
+/** A number of this stack and of the full block against depth, on a scale of powers of ten that stops at both ends. */
+function plot(name, depth, curves) {
+  const { title, ticks, depths, left, wide, floor, height, low, high } = PLOTS[name];
+  const x = (i) => left + (wide * i) / MAX_DEPTH;
+  const y = (value) => floor - (height * (Math.min(Math.max(Math.log10(value), low), high) - low)) / (high - low);
+  const path = (values) => `M${values.map((value, i) => `${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
+  const level = (i) => floor - (height * i) / (ticks.length - 1);
+  return [
+    text(title[0], title[1], title[2], "ink"),
+    line(`M${left} ${floor - height}V${floor}h${wide}`),
+    ticks.map((tick, i) => text(tick, left - 5, level(i) + 4, "muted", { "text-anchor": "end" })),
+    depths.map((i) => text(i, x(i), floor + 16, "muted", { "text-anchor": "middle" })),
+    line(path(curves[`${name}_full`]), { ...DASHED, "data-part": `${name}_full` }),
+    line(path(curves[name]), { ...BOLD, "data-part": `${name}_line` }),
+    line(`M${x(depth).toFixed(1)} ${floor - height}V${floor}`, { stroke: "var(--muted)", "stroke-width": 1 }),
+    element("circle", { cx: x(depth), cy: y(curves[name][depth]), r: 4, fill: "var(--ink)" }),
+  ];
+}
+
+function drawing({ depth }, { states, cosines, curves }) {
+  const last = states[depth];
+  const largest = Math.max(...last.flat().map(Math.abs));
+  return sheet(
+    "sheet", 360, 512,
+    `Token vectors, the cosines between them, and two curves against depth. ${verdict(curves, depth)} ` +
+      `Mean length ${size(curves.norm[depth])}. The tables below hold the numbers.`,
+    text(`${TOKENS.length} words × ${D_MODEL} numbers, after ${layers(depth)}`, 2, 14, "ink"),
+    text(`filled > 0, hollow < 0; largest ${size(largest)}`, LEFT, 167, "muted", { "data-part": "scale" }),
+    text("Cosine between words", 2, 194, "ink"),
+    text("filled: 1, hollow: −1", 2, 329),
+    squares("vectors", last.map((row) => row.map((x) => x / largest))),
+    squares("cosines", cosines),
+    Object.keys(PLOTS).map((name) => plot(name, depth, curves)),
+    line("M0 499h22", BOLD),
+    text("as set", 28, 503, "ink"),
+    line("M84 499h22", DASHED),
+    text("residual, post-norm, feed-forward", 112, 503, "ink"),
+  );
+}
+
+export function picture(s) {
+  const now = compute(s);
+  const { curves } = now;
+  const check = (name) => element("input", { type: "checkbox", name, checked: s[name] });
+  const renew = html`<button type="button" name="renew">New weights</button>\n`;
+  return [
+    html`<div class="controls">
+<label class="main switch">${check("residual")}
+<span>Residual: each sublayer adds to what came in</span></label>
+<label class="wide"><span>Layers <b class="number">${s.depth}</b></span>
+${element("input", { type: "range", name: "depth", min: 1, max: MAX_DEPTH, value: s.depth })}</label>
+<label><span>Layer norm</span>
+${select("norm", NORMS, s.norm)}</label>
+<label class="switch">${check("feed_forward")}
+<span>Feed-forward</span></label>
+</div>`,
+    html`<div class="readout">
+<p><span class="big" data-part="distance">${brief(curves.distance[s.depth])}</span>
+<span>own share, ‖X − mean‖ / ‖X‖: what the words do not have in common</span></p>
+<p><span class="big" data-part="norm_value">${size(curves.norm[s.depth])}</span>
+<span>mean length of a word’s vector</span></p>
+<p class="verdict">${verdict(curves, s.depth)}</p>
+${buttons(renew)}</div>`,
+    html`<div class="picture">${drawing(s, now)}</div>`,
+    html`<p class="cell">Random weights, number ${s.seed}, as small as those
+PyTorch starts with. ${N_HEADS} heads, d<sub>model</sub> = ${D_MODEL}, d<sub>ff</sub> = ${D_FF}.</p>`,
+    () => tables(s, now),
+  ];
+}
+
+/** The picture in numbers. */
+function tables({ depth }, { states, cosines, curves }) {
+  const named = (rows, cell) => rows.map((row, i) => [TOKENS[i], ...row.map(cell)]);
+  const { distance, norm, distance_full, norm_full } = curves;
+  return html`<div class="visually-hidden">
+${table(
+  "Token vectors after the last layer", ["", ...states[0][0].map((_, i) => `number ${i + 1}`)],
+  named(states[depth], size),
+)}
+${table("Cosine between tokens after the last layer", ["", ...TOKENS], named(cosines, fixed))}
+${table(
+  "Layer by layer", ["", "own share", "mean length", "own share, full block", "mean length, full block"],
+  distance.map((_, i) => [
+    i ? `after layer ${i}` : "at the start",
+    brief(distance[i]), size(norm[i]), brief(distance_full[i]), size(norm_full[i]),
+  ]),
+)}</div>`;
+}
+
+/** Runnable NumPy for what is on the screen: other switches may be put in. */
+export function code({ residual, norm, feed_forward, depth, seed }) {
+  const bool = (x) => (x ? "True" : "False");
+  return [
+    "import numpy as np",
+    "",
+    `residual = ${bool(residual)}`,
+    `norm = "${norm}"  # "post", "pre" or "none"`,
+    `feed_forward = ${bool(feed_forward)}`,
+    `depth = ${depth}`,
+    `seed = ${seed}`,
+    `n_heads, d_model, d_ff = ${N_HEADS}, ${D_MODEL}, ${D_FF}`,
+    "",
+    "def numbers(name, *shape):",
+    "    # mean 0 and variance 1, always the same for the same name",
+    "    start = 0x811C9DC5",
+    "    for letter in name.encode():",
+    "        start = (start ^ letter) * 0x01000193 % 2**32",
+    "    count = np.arange(np.prod(shape), dtype=np.uint32)",
+    "    bits = count * np.uint32(0x9E3779B9) + np.uint32(start)",
+    "    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):",
+    "        bits = (bits ^ (bits >> shift)) * np.uint32(factor)",
+    "    return np.sqrt(12) * (((bits ^ (bits >> 16)) + 0.5) / 2**32 - 0.5).reshape(shape)",
+    "",
+    "def layer_norm(x):",
+    "    centred = x - x.mean(-1, keepdims=True)",
+    "    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)",
+    "",
+    "def attend(x, layer):",
+    "    def weight(name):",
+    '        return numbers(f"{name}:{seed} {layer}", d_model, d_model)',
+    "    def heads(name):  # (n_heads, n, d_model / n_heads)",
+    "        projected = x @ weight(name) / np.sqrt(2 * d_model)",
+    "        return projected.reshape(len(x), n_heads, -1).swapaxes(0, 1)",
+    '    queries, keys, values = heads("w_q"), heads("w_k"), heads("w_v")',
+    "    scores = queries @ keys.mT / np.sqrt(queries.shape[-1])",
+    "    powers = np.exp(scores - scores.max(-1, keepdims=True))",
+    "    output = powers / powers.sum(-1, keepdims=True) @ values",
+    '    return output.swapaxes(0, 1).reshape(x.shape) @ weight("w_o") / np.sqrt(3 * d_model)',
+    "",
+    "def think(x, layer):  # the feed-forward network",
+    '    hidden = x @ numbers(f"w_1:{seed} {layer}", d_model, d_ff) / np.sqrt(3 * d_model)',
+    '    w_2 = numbers(f"w_2:{seed} {layer}", d_ff, d_model) / np.sqrt(3 * d_ff)',
+    "    return np.maximum(hidden, 0) @ w_2",
+    "",
+    `tokens = ${JSON.stringify(TOKENS)}`,
+    'x = np.stack([numbers(f"token:{token}", d_model) for token in tokens])',
+    "states = [x]",
+    "for layer in range(1, depth + 1):",
+    "    for sublayer in [attend, think] if feed_forward else [attend]:",
+    '        output = sublayer(layer_norm(x) if norm == "pre" else x, layer)',
+    "        x = x + output if residual else output",
+    '        x = layer_norm(x) if norm == "post" else x',
+    "    states.append(x)",
+    "states = np.array(states)  # (depth + 1, n, d_model)",
+    "rest = states - states.mean(axis=1, keepdims=True)",
+    "distance = np.linalg.norm(rest, axis=(1, 2)) / np.linalg.norm(states, axis=(1, 2))",
+    "norms = np.linalg.norm(states, axis=2).mean(axis=1)",
+    'print("distance from the mean, layer by layer:", distance)',
+    'print("mean length, layer by layer:", norms)',
+  ];
+}
+
+export function live(view) {
+  for (const name of ["residual", "feed_forward"]) {
+    view.on(name, "change", (event) => view.set({ [name]: event.target.checked }));
+  }
+  view.on("norm", "change", (event) => view.set({ norm: event.target.value }));
+  view.on("depth", "input", (event) => view.set({ depth: Number(event.target.value) }));
+  view.on("renew", "click", () => view.set({ seed: (view.state().seed + 1) % SEEDS }));
+}

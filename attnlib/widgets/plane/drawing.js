@@ -1,0 +1,355 @@
+/** How Plane draws a pose: the ground, which stands still, and above it what moves. */
+import {
+  along, arrow, at, band, clamp, direction, distance, hullOf, leap, placed, through,
+} from "../kit/geometry.js";
+import { attributes, element, html, text } from "../kit/markup.js";
+import { plain } from "../kit/numbers.js";
+import {
+  askingPlace, attend, chainOf, poseOf, SCENES, shownIn, tokenAt, tokensOf, valuesIn,
+} from "./numbers.js";
+
+const SIDE = 320; // of the sheet
+const THICK = 20; // a line that has all the weight
+const GAP = 1.2; // between lines side by side
+const BEND = 0.36; // of the way from where a word was
+const EDGE = 9; // what is held keeps off the sheet's edge
+const TIE = 0.02; // words that are closer share a place
+
+const two = (x) => plain(Number(x.toFixed(2)));
+const n1 = (x) => Number(x.toFixed(1));
+
+/** From the plane to the sheet, and back. */
+export function sheetOf(scene) {
+  const { unit, left, floor, low, high } = SCENES[scene].sheet;
+  return {
+    unit, low, high,
+    px: ([x, y]) => [left + unit * x, floor - unit * y],
+    spot: (svg, { clientX, clientY }) => {
+      const box = svg.getBoundingClientRect();
+      const [x, y] = [clientX - box.left, clientY - box.top].map((d) => (d * SIDE) / box.width);
+      return [(x - left) / unit, (floor - y) / unit];
+    },
+  };
+}
+
+const BALANCE = { beam: 374, unit: 72, tall: 30, high: 408 }; // of prices, below the plane
+
+const box = (scene) => `0 0 ${SIDE} ${SCENES[scene].prices ? BALANCE.high : SIDE}`;
+
+/** What stands still: a dot at each whole pair, and the axes with their names. */
+export function ground({ scene }) {
+  const { px, low, high } = sheetOf(scene);
+  const whole = Array.from({ length: 9 }, (_, i) => i - 4).filter((x) => x > low - 0.4 && x < high + 0.2);
+  const dots = whole.flatMap((x) => whole.map((y) => `M${at(px([x, y]))}h0`)).join("");
+  const [x0, y0] = px([0, 0]);
+  const [right, top] = [SIDE - 4, 6];
+  const from = low < -1 ? px([low, low]) : [x0, y0]; // where words may be anywhere, axes go both ways
+  return html`<div class="picture ground" aria-hidden="true"><svg viewBox="${box(scene)}">
+<path class="grid" d="${dots}"/>
+<path class="axis" d="M${x0} ${top + 6}V${from[1]}M${from[0]} ${y0}H${right - 6}"/>
+<path class="tip" d="M${x0 - 4} ${top + 8}L${x0} ${top - 1}L${x0 + 4} ${top + 8}ZM${right - 8} ${y0 - 4}L${right} ${y0}L${right - 8} ${y0 + 4}Z"/>
+${axisNames(scene)}</svg></div>`;
+}
+
+/** The names of the axes; those of the sentences with a picture each, and a line between the two. */
+function axisNames(scene) {
+  const { axes, sheet, drawn } = SCENES[scene];
+  const { px } = sheetOf(scene);
+  const end = { "text-anchor": "end" };
+  if (!drawn) return [text(axes[1], sheet.left + 9, 14), text(axes[0], SIDE - 2, sheet.floor + 16, "muted", end)];
+  return html`<path class="torn" d="${through([px([1.4, 1.4]), px([4.7, 4.7])])}"/>
+<g class="icon"><ellipse cx="78" cy="7" rx="6" ry="2.4"/><path d="M72 7v7a6 2.4 0 0 0 12 0v-7M72 10.5a6 2.4 0 0 0 12 0"/>
+<path d="M220 305q3 -3.4 6 0t6 0t6 0M220 310q3 -3.4 6 0t6 0t6 0"/></g>
+${text(axes[1], 90, 14)}${text(axes[0], SIDE - 4, 311, "muted", end)}`;
+}
+
+/** How far the way from a to b goes before it leaves the sheet: what can be held must be seen. */
+function within(a, b) {
+  const edge = (k) => (b[k] < EDGE ? EDGE : SIDE - EDGE);
+  const part = Math.min(1, ...b.map((c, k) => (c < EDGE || c > SIDE - EDGE ? (edge(k) - a[k]) / (c - a[k]) : 1)));
+  return a.map((c, k) => c + part * (b[k] - c));
+}
+
+/** All that the moving picture is made of. */
+function scenery(s) {
+  const now = s.moving ?? poseOf(s);
+  const tokens = tokensOf(s);
+  const priced = "prices" in SCENES[s.scene];
+  const own = priced ? -1 : tokenAt(s, askingPlace(s));
+  const got = attend(now, valuesIn(s));
+  const { px, unit } = sheetOf(s.scene);
+  const others = attend(poseOf(s)).weights.map((weight, j) => (j === own ? -1 : weight));
+  const strongest = s.ruler ? others.indexOf(Math.max(...others)) : -1;
+  const pointed = tokenAt(s, s.pointed);
+  return {
+    s, now, tokens, own, got, px, unit, priced,
+    points: now[0], present: now[1], from: now[2],
+    origin: px([0, 0]),
+    tip: within(px([0, 0]), px(got.query)),
+    asking: tokens[own]?.word,
+    picked: pointed >= 0 ? pointed : strongest,
+    here: px(now[2]),
+    there: priced ? px(now[2]) : px(got.output),
+    links: priced ? [] : chainOf(now[0], got.weights, own).map((link) => link.map(px)),
+    spread: got.weights.reduce((sum, weight, j) => sum + weight * clamp(1 - distance(now[0][j], now[2]) / 0.25, 0, 1), 0),
+  };
+}
+
+/** What moves. `label` says it for those who do not see it. */
+export function moving(s, label) {
+  const m = scenery(s);
+  const measured = ruler(m);
+  return html`<div class="picture"><svg viewBox="${box(s.scene)}" role="group" aria-label="${label}" data-part="sheet">
+<g class="blend${s.ruler && !m.priced ? " faint" : ""}">${m.priced || hulls(m)}${lines(m)}${s.trail && !m.priced && trail(m)}${m.priced || journeys(m)}</g>
+${keys(m)}${measured.marks}${turnedQuery(m)}${m.priced && balance(m)}${words(m)}${handle(m)}
+<g class="names" aria-hidden="true">${names(m, measured)}</g></svg></div>`;
+}
+
+const path = (kind, d, more = {}) => d && element("path", { class: kind, d, ...more });
+
+/** The shape that the words span, as visible as they are; on the way between two sentences that of both. */
+function hulls({ points, present, px }) {
+  const around = (keep) => `${through(hullOf(points.filter((_, j) => keep(j))).map(px))}Z`;
+  const comes = [...present.keys()].filter((j) => present[j] > 0 && present[j] < 1);
+  const both = comes.length ? 4 * present[comes[0]] * (1 - present[comes[0]]) : 1;
+  return [
+    comes.map((j) => path("hull", around((k) => present[k] === 1 || k === j), { opacity: present[j] })),
+    path("hull", around((j) => present[j] > 0), { opacity: both < 1 && both }),
+  ];
+}
+
+/** Where the line of each token starts and ends: side by side where words share a place. */
+function places({ points, present, got, here, px }) {
+  return points.map((point, j) => {
+    const there = px(point);
+    const group = [...points.keys()].filter((i) => distance(points[i], point) < TIE && present[i] > 0);
+    const room = (list) => list.reduce((sum, i) => sum + THICK * got.weights[i] + GAP, 0);
+    const aside = room(group.filter((i) => i < j)) + (THICK * got.weights[j] + GAP - room(group)) / 2;
+    const { unit } = direction(here, there);
+    return [along(here, unit, 0, aside), along(there, unit, 0, aside)];
+  });
+}
+
+/** Lines as thick as the weights; what a word gives itself is a ring; the weighted values tip to tail. */
+function lines(m) {
+  const { s, points, present, from, got, here, origin, picked, priced, spread, links, px } = m;
+  const ends = places(m);
+  const bands = ends.map(([a, b], j) => (present[j] > 0 ? band(a, b, THICK * got.weights[j]) : ""));
+  const r = 8 + (THICK * spread) / 2;
+  const ring = (kind) => element("circle", { class: kind, cx: n1(here[0]), cy: n1(here[1]), r, "stroke-width": THICK * spread });
+  return [
+    html`<g class="lines">${path("band", bands.join(""))}${spread > 0.001 && ring("ring")}</g>`,
+    picked >= 0 && (distance(points[picked], from) < 0.1 ? ring("ring picked") : path("band picked", bands[picked])),
+    picked >= 0 && !s.ruler && !priced && path("whole", arrow(origin, px(points[picked]))),
+    path("chain", links.map((link) => arrow(...link)).join("")),
+  ];
+}
+
+/** Where the output goes as the sharpness grows from 0: from the mean to a corner. */
+function trail({ now, px }) {
+  const end = (sharpness) => px(attend([...now.slice(0, 4), sharpness / Math.sqrt(2)]).output);
+  const [cx, cy] = end(0).map(n1);
+  const way = Array.from({ length: 25 }, (_, i) => end(4 * (i / 24) ** 2));
+  return html`<g class="trail">${path("way", through(way))}${element("circle", { cx, cy, r: 3.5 })}</g>`;
+}
+
+/** How the way from a to b swings: away from the origin, less where it runs to or from it. */
+function swing(origin, a, b) {
+  const { length, unit } = direction(a, b);
+  const out = direction(origin, along(a, unit, length / 2)).unit;
+  return { length, unit, side: unit[0] * out[1] - unit[1] * out[0] };
+}
+
+/** From where a word was to where it is; and where the other sentence would take it. */
+function journeys({ s, here, there, origin, px }) {
+  const journey = (kind, end, gap, size, r) => {
+    const { length, side } = swing(origin, here, end);
+    const { d, head } = leap(here, end, BEND * side, [12, gap], size);
+    const [cx, cy] = end.map(n1);
+    return html`<g class="${kind}">${length > 20 && [path("arc", d, { opacity: clamp((length - 20) / 20, 0, 1) }), path("head", head)]}${element("circle", { cx, cy, r })}</g>`;
+  };
+  const slot = SCENES[s.scene].slots?.findIndex((slot) => Array.isArray(slot));
+  const other = slot >= 0 && slot !== askingPlace(s) && SCENES[s.scene].slots[slot].find((text) => text !== s.sentence);
+  return [
+    other && !s.moving && journey("rival", px(attend(poseOf({ ...s, sentence: other })).output), 8, 6, 5.5),
+    journey("moved", there, 11, 10, 8),
+  ];
+}
+
+/** The keys of the price list as arrows. */
+const keys = ({ priced, points, origin, px }) =>
+  priced && path("keys", points.map((point) => arrow(origin, px(point), 8)).join(""));
+
+/** What the asking word is, what it asks for, and the turn from one to the other. */
+function turnedQuery({ s, from, got, origin, tip, px, unit: one }) {
+  if (s.scene !== "turned" || Math.hypot(...got.query) < 1e-3) return null;
+  const { unit } = direction(origin, tip);
+  const [start, end] = [from, got.query].map(([x, y]) => Math.atan2(y, x));
+  const by = ((end - start + 3 * Math.PI) % (2 * Math.PI)) - Math.PI;
+  const r = 0.62;
+  const bow = (part) => px([r * Math.cos(start + by * part), r * Math.sin(start + by * part)]);
+  const arc = `M${at(bow(0))}A${n1(r * one)} ${n1(r * one)} 0 0 ${by > 0 ? 0 : 1} ${at(bow(1))}`;
+  const head = Math.abs(by) > 0.2 ? arrow(bow(1 - 0.16 / Math.abs(by)), bow(1), 6) : "";
+  return [
+    Math.abs(by) > 0.02 && [path("own", arrow(origin, px(from), 7)), path("turn", arc + head)],
+    path("query-arrow", arrow(origin, along(tip, unit, -6), 9)),
+  ];
+}
+
+/** The end of a query that can be taken hold of. */
+function handle({ s, tip }) {
+  if (!SCENES[s.scene].held) return null;
+  const [x, y] = tip.map(n1);
+  const said = s.scene === "turned"
+    ? `turned by ${s.turn} degrees, ${two(s.stretch)} times as long`
+    : SCENES[s.scene].axes.map((axis, k) => `${two(s.query[k])} ${axis}`).join(", ");
+  return html`<g${attributes({
+    class: "word knob", "data-query": true, role: "slider", tabindex: 0, transform: `translate(${x} ${y})`,
+    "aria-label": "query", "aria-valuenow": s.scene === "turned" ? s.turn : s.query[0], "aria-valuetext": said,
+  })}><circle class="hold" r="14"/><circle class="end" r="6.5"/></g>`;
+}
+
+/** The prices as a beam: the shares stand on it, and it balances on the answer. */
+function balance({ s, got, picked }) {
+  const { beam, unit, tall } = BALANCE;
+  const { prices, slots } = SCENES[s.scene];
+  const x = (price) => SIDE / 2 + (price - 3.5) * unit;
+  const [left, right] = [Math.min(...prices), Math.max(...prices)].map(x);
+  const here = n1(x(got.output[0]));
+  return html`<g class="balance">${prices.map((price, j) => html`<rect class="block${j === picked ? " lit" : ""}"${attributes({
+    x: x(price) - THICK / 2, y: n1(beam - tall * got.weights[j]), width: THICK, height: n1(tall * got.weights[j]),
+  })}/>${element("text", { x: x(price), y: n1(beam - tall * got.weights[j] - 5) }, slots[j], " ", element("tspan", { class: "price" }, price))}`)}
+<path class="beam" d="M${left - 10} ${beam}H${right + 10}"/>
+<path class="rest" d="M${here} ${beam + 1}l-7 12h14Z"/>
+${element("text", { class: "answer", x: here, y: beam + 28 }, got.output[0].toFixed(3))}</g>`;
+}
+
+/** The words as dots that can be taken hold of: one for each, however often it stands in the sentence. */
+function words({ s, points, tokens, asking, picked, px }) {
+  return [...new Set(tokens.map(({ word }) => word))].map((word) => {
+    const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
+    const seen = ids.some((j) => shownIn(s, tokens[j]));
+    const [x, y] = s.words[word];
+    const kind = ["word", word === asking ? "asks" : seen ? "" : "absent", ids.includes(picked) ? "lit" : ""];
+    const [x0, y0] = px(points[ids[0]]);
+    const said = SCENES[s.scene].axes.map((axis, k) => `${two([x, y][k])} ${axis}`).join(", ");
+    const handle = {
+      class: kind.join(" ").trim(), "data-word": word, transform: `translate(${n1(x0)} ${n1(y0)})`,
+      ...(seen
+        ? { role: "slider", tabindex: 0, "aria-label": word, "aria-valuenow": x, "aria-valuetext": said }
+        : { "aria-hidden": "true" }),
+    };
+    return html`<g${attributes(handle)}><circle class="hold" r="14"/><circle class="dot" r="${word === asking ? 7 : 5}"/></g>`;
+  });
+}
+
+/** The query as an arrow, the line along it as a ruler that reads scores, the feet of the keys on it. */
+function ruler({ s, points, present, got, picked, origin, px, unit: one }) {
+  const long = Math.hypot(...got.query);
+  if (!s.ruler || long < 1e-3) return { marks: null, ticks: [], side: 1 };
+  const { unit } = direction(origin, px(got.query));
+  const upon = (score) => along(origin, unit, (score * one) / long);
+  // Where it meets the edges of the sheet, and a step that leaves room for numbers.
+  const edge = (sign) =>
+    Math.min(...unit.map((u, k) => (Math.abs(u) < 1e-9 ? Infinity : ((sign * u > 0 ? SIDE - 8 : 8) - origin[k]) / (sign * u))));
+  const [low, high] = [-edge(-1), edge(1)];
+  const per = one / long;
+  const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50].find((size) => size * per >= 28) ?? 100;
+  const first = Math.ceil(low / per / step);
+  const last = Math.floor(high / per / step);
+  const shown = Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
+  // The numbers stand on the side where the picked key is not.
+  const [a, b] = picked >= 0 ? points[picked] : [0, 0];
+  const aside = got.query[0] * b - got.query[1] * a > 0 ? 12 : -12;
+  const ticks = shown
+    .filter((score) => score > 0 || score * per <= -34)
+    .map((score) => ({ score: plain(score), point: along(upon(score), unit, 0, aside) }));
+  const foot = (j) => through([px(points[j]), upon(got.scores[j])]);
+  const corner = picked >= 0 ? upon(got.scores[picked]) : origin;
+  const apart = picked >= 0 ? direction(corner, px(points[picked])) : { length: 0 };
+  const back = along(corner, unit, got.scores[picked] > 0 ? -6 : 6);
+  const square = apart.length > 12 ? through([back, along(back, apart.unit, 6), along(corner, apart.unit, 6)]) : "";
+  return {
+    ticks,
+    side: Math.sign(aside), // where the ticks have their numbers
+    marks: html`<g class="ruler">${path("reach", picked >= 0 && through([origin, corner]))}
+${path("rule", through([along(origin, unit, low), along(origin, unit, high)]) + shown.map((score) => through([along(upon(score), unit, 0, -4), along(upon(score), unit, 0, 4)])).join(""))}
+${path("feet", [...points.keys()].map((j) => (present[j] > 0.5 && j !== picked ? foot(j) : "")).join(""))}
+${picked >= 0 && [path("foot", foot(picked)), path("square", square), path("key-arrow", arrow(origin, px(points[picked]), 9))]}
+${s.scene !== "turned" && path("query-arrow", arrow(origin, px(got.query), 9))}
+${ticks.map(({ score, point: [x, y] }) => element("text", { class: "tick", x: n1(x), y: n1(y + 3.5) }, score))}</g>`,
+  };
+}
+
+/** Where dots, lines and arrows are, so that names stand elsewhere: points, each with its price. */
+function obstacles({ s, points, got, links, priced, here, there, origin, tip, px }, { ticks }) {
+  const taken = ticks.map(({ point }) => [...point, 6]);
+  const { sheet, drawn } = SCENES[s.scene];
+  if (drawn) for (const aside of [0, 20, 40, 60, 80]) taken.push([78 + aside, 13, 4], [226 + aside, 305, 4]);
+  else for (const aside of [10, 35, 60]) taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + 12, 4]);
+  const strew = (a, b, price, parts = 10) => {
+    for (let i = 1; i < parts; i++) taken.push([a[0] + ((b[0] - a[0]) * i) / parts, a[1] + ((b[1] - a[1]) * i) / parts, price]);
+  };
+  points.forEach((point, j) => {
+    taken.push([...px(point), 6]);
+    strew(here, px(point), 2.5 * got.weights[j]);
+    if (!s.ruler && !priced) strew(...links[j], 0.8);
+  });
+  const { length, unit, side } = swing(origin, here, there);
+  const bend = along(here, unit, length / 2, (BEND * side * length) / 2);
+  if (SCENES[s.scene].held) taken.push([...tip, 8]);
+  if (!s.ruler && !priced) {
+    taken.push([...there, 8]);
+    strew(here, bend, 1);
+    strew(bend, there, 1);
+  }
+  if (s.ruler || SCENES[s.scene].held) strew(origin, tip, 0.7, 30);
+  return taken;
+}
+
+/** The names of the words with their shares, and of what the asking word has become. */
+function names(m, measured) {
+  const { s, points, present, tokens, got, asking, here, there, origin, tip, priced, spread, px } = m;
+  const { length, unit, side } = swing(origin, here, there);
+  const known = [...new Set(tokens.map(({ word }) => word))].map((word) => {
+    const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
+    return { word, ids, point: points[ids[0]], seen: Math.max(...ids.map((j) => present[j])) > 0.5 };
+  });
+  const labels = [];
+  for (const { word, point, seen } of known) {
+    // Words that share a place share a label; the first of them carries it.
+    const alike = (one) => one.seen === seen && (one.word === asking) === (word === asking);
+    const group = known.filter((one) => alike(one) && distance(one.point, point) < 0.3);
+    if (group[0].word !== word) continue;
+    const ids = group.flatMap((one) => one.ids.filter((j) => present[j] > 0.5));
+    const shares = [...new Set(ids.map((j) => got.weights[j].toFixed(2)))];
+    const share = seen ? shares.join(" · ") + (ids.length > 1 && shares.length === 1 ? " each" : "") : "";
+    const name = group.map((one) => one.word).join(" · ");
+    const place = px(point);
+    const { length: far, unit: away } = direction(here, place);
+    // Above or below rather than beside: lines and axes run sideways.
+    const steep = direction([0, 0], [away[0], away[1] + 0.9 * Math.tanh(6 * away[1])]).unit;
+    const back = length < 12 ? [-0.6, -0.8] : unit.map((x) => -x);
+    labels.push({
+      kind: word === asking ? "asks" : seen ? "" : "absent", name, share, point: place,
+      size: [Math.max(6.9 * name.length, 6 * share.length), share ? 25 : 13], gap: far < 6 ? 11 + THICK * spread : 8,
+      way: word === asking ? back : far < 6 ? [-0.6, 0.8] : priced ? direction(origin, place).unit : steep,
+    });
+  }
+  labels.sort((a, b) => (b.kind === "asks") - (a.kind === "asks"));
+  if (SCENES[s.scene].held) {
+    const name = s.scene === "turned" ? "asks for" : "query";
+    const { length: far, unit: on } = direction(origin, tip);
+    const ahead = far < 1 ? [-1, -0.7] : on; // a query of zeros points nowhere
+    // A ruler has numbers to be clear of; else the words choose first.
+    labels.splice(s.ruler ? 0 : labels.length, 0, { kind: "asks", name, share: "", point: tip, size: [7 * name.length, 13], gap: 10, way: s.ruler ? [ahead[1] * measured.side, -ahead[0] * measured.side] : ahead });
+  }
+  const out = direction([0, 0], [unit[1] * side, -unit[0] * side]);
+  const way = length < 12 ? [0.6, -0.8] : out.length < 0.2 ? unit : out.unit;
+  if (length >= 16 && asking) labels.push({ kind: "now", name: asking, share: "", point: there, size: [9.6 * asking.length, 15], gap: 12, way });
+  return placed(labels, obstacles(m, measured), [SIDE, SIDE]).map(([x, y], i) => {
+    const { kind, name, share } = labels[i];
+    const below = share && element("tspan", { class: "share", x: n1(x), dy: 13 }, share);
+    return element("text", { class: kind || false, x: n1(x), y: n1(y + (share ? -2 : 4)) }, name, below);
+  });
+}

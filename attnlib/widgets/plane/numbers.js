@@ -1,0 +1,126 @@
+/**
+ * The numbers behind Plane: who is there and where, who asks, what each gets.
+ *
+ * A scene's tokens are all words that may stand in its sentence, those of the other choice, too. A
+ * pose holds what can glide: whatever lies between two poses is attention as well.
+ */
+import { multiply, softmax } from "../kit/numbers.js";
+
+const RIVERS = {
+  drawn: true,
+  axes: ["about rivers", "about money"],
+  sheet: { unit: 53, left: 58, floor: 262, low: -0.8, high: 4.7 },
+};
+
+/**
+ * Each scene: its sentence, where a list stands for a choice; what the axes mean; its sheet, with the
+ * place of 0, how many units are 1 and how far a word may go; and what can be done. Own words have no
+ * sentence but themselves. A query that is `held` has an end to drag. Prices are values of the list's own; elsewhere a word's value is the word.
+ */
+export const SCENES = {
+  bank: {
+    ...RIVERS,
+    slots: ["The", ["boat", "money"], "reached", "the", "bank"],
+    hint: "Drag a word. Tap it to let it ask.",
+  },
+  prices: {
+    slots: ["tea", "coffee", "juice"],
+    prices: [2, 3, 5],
+    held: true,
+    axes: ["how hot", "how sweet"],
+    sheet: { unit: 53, left: 134, floor: 186, low: -2.2, high: 3.2 },
+    hint: "Drag the query, or make a key twice as long.",
+  },
+  turned: {
+    ...RIVERS,
+    held: true,
+    slots: ["Money", "reached", "the", "bank", "by", "boat"],
+    hint: "Drag the ring: what the word asks for.",
+  },
+  words: {
+    axes: ["first number", "second number"],
+    sheet: { unit: 46, left: 160, floor: 160, low: -3, high: 3 },
+    hint: "Name words, drag them, tap one to let it ask.",
+  },
+  learning: { slots: [] }, // learning.js has the rest
+};
+
+/** Every token that may be in the sentence, its word, and its place there. */
+export function tokensOf({ scene, words }) {
+  const slots = SCENES[scene].slots ?? Object.keys(words);
+  return slots.flatMap((slot, place) =>
+    [slot].flat().map((text) => ({ text, word: text in words ? text : text.toLowerCase(), place })),
+  );
+}
+
+/** Which of them are in the sentence: there is a choice at one place at most. */
+export const shownIn = ({ scene, sentence }, { text, place }) => {
+  const slot = SCENES[scene].slots?.[place];
+  return !Array.isArray(slot) || text === sentence;
+};
+
+/** The tokens of the sentence as it stands. */
+export const sentenceOf = (s) => tokensOf(s).filter((token) => shownIn(s, token));
+
+/** The place that asks; one beyond the end is the last. */
+export const askingPlace = (s) => Math.min(s.asks, (SCENES[s.scene].slots ?? Object.keys(s.words)).length - 1);
+
+/** The token that stands at a place of the sentence. */
+export const tokenAt = (s, place) => tokensOf(s).findIndex((token) => token.place === place && shownIn(s, token));
+
+/** A W_Q that turns by so many degrees and stretches. Row vectors: q = x W_Q. */
+export function turning(degrees, stretch) {
+  const angle = (degrees * Math.PI) / 180;
+  const [c, s] = [stretch * Math.cos(angle), stretch * Math.sin(angle)];
+  return [[c, s], [-s, c]];
+}
+
+/** Points, who is there (1 or 0), the point that asks, its W_Q, and what scores are multiplied by. */
+export function poseOf(s) {
+  const tokens = tokensOf(s);
+  const priced = "prices" in SCENES[s.scene];
+  return [
+    tokens.map(({ word }) => s.words[word]),
+    tokens.map((token) => Number(shownIn(s, token))),
+    priced ? s.query : s.words[tokens[tokenAt(s, askingPlace(s))].word],
+    s.scene === "turned" ? turning(s.turn, s.stretch) : turning(0, 1),
+    priced ? s.sharpness : s.sharpness / Math.sqrt(2),
+  ];
+}
+
+/** The values, if they are not the words themselves. */
+export const valuesIn = ({ scene }) => SCENES[scene].prices?.map((price) => [price]);
+
+const sum = (list) => list.reduce((total, x) => total + x, 0);
+
+/** What the query gets. A token that is only partly there has that part of its power. */
+export function attend([points, present, from, w_q, factor], values = points) {
+  const [query] = multiply([from], w_q);
+  const scores = points.map(([x, y]) => x * query[0] + y * query[1]);
+  const powers = scores.map((score, j) => present[j] * Math.exp(factor * score));
+  const weights = softmax(scores.map((score, j) => factor * score + Math.log(present[j])));
+  const output = values[0].map((_, k) => sum(weights.map((weight, j) => weight * values[j][k])));
+  return { query, scores, powers, weights, output };
+}
+
+/** The same for the tokens of the sentence alone, as attnlib gives it in Python. */
+export function computed(s) {
+  const now = poseOf(s);
+  const all = attend(now, valuesIn(s));
+  const here = (_, j) => now[1][j] === 1;
+  const [points, scores, powers, weights] = [now[0], all.scores, all.powers, all.weights].map((list) => list.filter(here));
+  return { tokens: sentenceOf(s).map(({ text }) => text), points, ...all, scores, powers, weights };
+}
+
+/** The weighted values tip to tail, the asking token's own first: where each starts and ends. */
+export function chainOf(points, weights, own) {
+  const links = [];
+  let tip = [0, 0];
+  const order = [...weights.keys()].sort((a, b) => (b === own) - (a === own) || a - b);
+  for (const j of order) {
+    const end = [0, 1].map((k) => tip[k] + weights[j] * points[j][k]);
+    links[j] = [tip, end];
+    tip = end;
+  }
+  return links;
+}

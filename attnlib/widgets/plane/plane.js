@@ -1,0 +1,437 @@
+/**
+ * Plane: words are points; one of them asks, and moves to a blend of all.
+ *
+ * `numbers.js` computes, `drawing.js` draws; what stands around the picture and what
+ * hands do to it are here.
+ */
+import { apart, clamp, distance, hullOf } from "../kit/geometry.js";
+import { buttons, element, html } from "../kit/markup.js";
+import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
+import { plain } from "../kit/numbers.js";
+import { ground, moving, sheetOf } from "./drawing.js";
+import { learningCode, learningLive, learningSections, learnt, learntMatrix } from "./learning.js";
+import {
+  askingPlace, attend, chainOf, computed, poseOf, SCENES, sentenceOf, shownIn, tokenAt, tokensOf,
+  turning, valuesIn,
+} from "./numbers.js";
+
+export const defaults = {
+  scene: "bank",
+  words: { the: [0, 0], boat: [4, 0], money: [0, 4], reached: [0, 0], bank: [1, 1] },
+  sentence: "boat", asks: 4, sharpness: 1, ruler: false, query: [2, 1], turn: 0, stretch: 1,
+  start: 7, step: 0, rate: 1, teacher: "entry", compact: false,
+};
+
+/** The place that is pointed at; whether the way of the output is shown; the step until which it learns by itself; a weight under the microscope. */
+export const own = { pointed: -1, trail: false, until: null, lens: null };
+
+const learns = ({ scene }) => scene === "learning";
+export const pose = (s) => (learns(s) ? learntMatrix(s) : poseOf(s));
+export const compute = (s) => (learns(s) ? learnt(s) : computed(s));
+export const chain = chainOf;
+export const hull = hullOf;
+
+const STEP = 0.1; // of a word that is moved
+const MOST = 8; // own words
+const FREE = [[-1, 2], [1, -2], [2, -0.5], [-1, -2], [-0.5, 1], [2.5, 2.5], [-2.5, 2.5], [2.5, -2.5]]; // for new ones
+const LONGEST = 12; // letters of a name
+const isName = (name) => name.trim() !== "" && name.length <= LONGEST && !/^\d+$/.test(name);
+
+function isPoint(point, scene) {
+  const { low, high } = SCENES[scene].sheet;
+  return Array.isArray(point) && point.length === 2 && point.every((x) => typeof x === "number" && x >= low && x <= high);
+}
+
+/** The words of the scene or, if they are the reader's own, any; each at a place on the sheet. */
+function areWords(words, s) {
+  const names = Object.keys(words);
+  const known = SCENES[s.scene].slots ? Object.keys(s.words) : names.filter(isName).slice(0, MOST);
+  const same = names.length > 0 && names.length === known.length && known.every((name) => Object.hasOwn(words, name));
+  return same && names.every((name) => isPoint(words[name], s.scene));
+}
+
+export const shared = {
+  scene: false, compact: false, words: areWords, query: (point) => isPoint(point, "prices"),
+};
+const NEAR = 7; // units of the sheet from a line that is pointed at
+
+const sum = (list) => list.reduce((total, x) => total + x, 0);
+const round = (x) => plain(Number(x.toFixed(2)));
+const pair = (point) => `(${point.map(round).join(", ")})`;
+const fixed = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00");
+
+/** A number that is not negative in few signs. */
+const short = (x) => (x >= 1e5 ? x.toExponential(1).replace("e+", "e") : x.toFixed(x >= 1000 ? 0 : 2));
+
+export const label = (s) =>
+  learns(s) ? "Three questions are learnt" : `The plane of "${sentenceOf(s).map(({ text }) => text).join(" ")}"`;
+
+/** What has become of the query, for those who do not see the picture. */
+function told(s, { tokens, output }) {
+  if (s.scene === "prices") return `The query ${pair(s.query)} gets ${output[0].toFixed(3)}.`;
+  return `${tokens[askingPlace(s)]} goes from ${pair(poseOf(s)[2])} to ${pair(output)}.`;
+}
+
+const number = (name, value, label) =>
+  element("input", { type: "text", inputmode: "decimal", autocomplete: "off", name, value: round(value), "aria-label": label });
+
+/** The sentence, its choice the largest control of all, and beside it the number that answers. */
+function sentence(s, { tokens, output }) {
+  if (s.scene === "prices") {
+    const field = (k) => number(`query_${k}`, s.query[k], `query, ${SCENES.prices.axes[k]}`);
+    return html`<div class="sentence${s.compact ? " compact" : ""}"><p class="words" data-part="fields"><span>A drink</span> ${field(0)} <span>hot and</span> ${field(1)} <span>sweet</span></p>
+<p class="answer">costs <b class="value" data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
+  }
+  const slots = SCENES[s.scene].slots ?? tokens;
+  const chosen = slots.findIndex((slot) => Array.isArray(slot));
+  const choice = (text) =>
+    element("button", { type: "button", "data-sentence": text, "aria-pressed": String(text === s.sentence) }, text);
+  const words = slots.map((slot, place) => {
+    if (Array.isArray(slot)) return html`<span class="slot" role="group" aria-label="The word that changes">${slot.map(choice)}</span>`;
+    return html`<span class="rest${place === askingPlace(s) ? " asks" : ""}">${slot}</span> `;
+  });
+  const kind = ["sentence", chosen < 0 ? "" : "choice", s.compact ? "compact" : ""].filter(Boolean).join(" ");
+  return html`<div class="${kind}" data-line="${chosen < 0 ? 0 : slots[chosen].indexOf(s.sentence)}"><p class="words">${words}</p>
+<p class="answer"><b class="query">${tokens[askingPlace(s)]}</b> <span class="becomes">becomes</span><span class="brief">→</span> <b class="value" data-part="answer">(${output.map(fixed).join(", ")})</b></p></div>`;
+}
+
+const slider = (name, title, shown, all, kind = "main") => html`<label class="${kind}"><span>${title} <b class="number">${shown}</b></span>
+${element("input", { type: "range", name, ...all })}</label>`;
+
+/** The control beside the picture: how sharp, or how W_Q turns and stretches. */
+function controls(s) {
+  if (s.scene !== "turned") {
+    const all = { min: 0, max: 4, step: 0.05, value: s.sharpness, "aria-valuetext": `${plain(s.sharpness)} times` };
+    return html`<div class="sharp">${slider("sharpness", "Sharpness", `× ${s.sharpness.toFixed(2)}`, all)}</div>`;
+  }
+  const turn = { min: -180, max: 180, step: 1, value: s.turn, "aria-valuetext": `${s.turn} degrees` };
+  const stretch = { min: 0, max: 3, step: 0.05, value: s.stretch, "aria-valuetext": `${plain(s.stretch)} times` };
+  return html`<div class="sharp turned">${slider("turn", "Turn", `${s.turn}°`.replace("-", "−"), turn, false)}${slider("stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
+${matrix(turning(s.turn, s.stretch))}</div>`;
+}
+
+/** W_Q, as a formula has it. */
+const matrix = (w_q) => html`<p class="matrix" role="img" aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> = <span class="cells">${w_q
+  .flat()
+  .map((x) => html`<span>${fixed(x).replace("-", "−")}</span>`)}</span></p>`;
+
+/** What each word gets and from what, in rows; and what they come to. */
+function rows(s, now) {
+  const { tokens, points, weights, query } = now;
+  const { axes } = SCENES[s.scene];
+  const priced = s.scene === "prices";
+  const free = s.scene === "words";
+  const asks = priced ? -1 : askingPlace(s);
+  const long = Math.hypot(...query);
+  const columns = {
+    score: (i) => plain(Number(now.scores[i].toFixed(Math.abs(now.scores[i]) < 10 ? 2 : 1))),
+    power: (i) => short(now.powers[i]),
+    length: (i) => fixed(Math.hypot(...points[i])),
+    cosine: (i) => cosine(long * Math.hypot(...points[i]), now.scores[i]),
+  };
+  const ruled = priced && s.ruler; // lengths and angles are told where the ruler shows them
+  const shown = ruled ? ["length", "cosine", "score"] : free ? ["score"] : ["score", "power"];
+  const why = (text, i) =>
+    element("button", { type: "button", class: "digits", "data-why": i, "aria-label": `${weights[i].toFixed(3)}: why ${text} gets it` }, weights[i].toFixed(3));
+  const row = (text, i) => {
+    const kind = [i === asks && "asks", i === s.pointed && "lit"].filter(Boolean).join(" ") || false;
+    const ask = { type: "button", "data-asks": i, "aria-pressed": String(i === asks), "aria-label": `${text} asks` };
+    const name = { type: "text", autocomplete: "off", name: `name_${i}`, value: text, "aria-label": `name of word ${i + 1}` };
+    return element(
+      "tr", { class: kind, "data-place": i },
+      html`<th scope="row">${priced ? html`<span class="name">${text}</span>` : element("button", ask, free ? "" : text)}${free && element("input", name)}<span
+class="bar" style="transform: scaleX(${weights[i].toFixed(4)})"></span></th>
+${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(text, i)}</td>`,
+      points[i].map((x, k) => html`<td class="field">${number(`value_${i}_${k}`, x, `${text}, ${axes[k]}`)}</td>`),
+      free && html`<td>${element("button", { type: "button", class: "remove", "data-remove": i, "aria-label": `remove ${text}`, disabled: tokens.length === 1 }, "×")}</td>`,
+    );
+  };
+  const foot = ruled
+    ? html`<tr><th scope="row" class="query">query</th><td>${fixed(long)}</td><td></td><td></td><td class="weight">1</td><td colspan="2"></td></tr>`
+    : html`<tr><th scope="row">sum</th><td></td>${free || digits(short(sum(now.powers)))}<td class="weight">1</td>${
+        priced ? html`<td colspan="2"></td>` : now.output.map((x) => digits(fixed(x), "value"))
+      }${free && html`<td></td>`}</tr>`;
+  const head = [priced ? "drink" : "asks", ...shown, "share"].map((name) => html`<th scope="col">${name}</th>`);
+  return html`<div class="numbers of-${s.scene}${ruled ? " ruled" : ""}" data-part="rows"><table>
+<caption class="visually-hidden">What ${priced ? "the query" : tokens[asks]} gets from each</caption>
+<thead><tr>${head}<th scope="colgroup" colspan="2">${priced ? "key" : "value"}</th>${free && html`<td></td>`}</tr></thead>
+<tbody>${tokens.map(row)}</tbody><tfoot>${foot}</tfoot></table>${free && element("button", { type: "button", name: "add", disabled: tokens.length === MOST }, "Add a word")}</div>`;
+}
+
+/** A cell whose number changes while a word is dragged: in a box of its own, so that no table is laid out again. */
+const digits = (text, role = false) => element("td", { class: role }, html`<span class="digits">${text}</span>`);
+
+/** The cosine of the angle between two vectors, from the product of their lengths and their dot product. */
+const cosine = (lengths, score) => (lengths > 1e-9 ? fixed(score / lengths) : "–");
+
+/** What the microscope needs of a weight. Sharpness goes with the division. */
+function weightOf(s, j) {
+  const { tokens, points, query, scores, weights } = computed(s);
+  if (j >= tokens.length) return null;
+  const priced = s.scene === "prices";
+  const root = priced ? 1 : Math.SQRT2;
+  const by = [priced ? "" : "÷ √2", s.sharpness === 1 ? "" : `× ${plain(s.sharpness)}`].filter(Boolean).join(" ");
+  return {
+    asks: priced ? "the query" : tokens[askingPlace(s)], names: tokens, j, query, key: points[j], scores,
+    divisor: [root / s.sharpness, "1", by || "÷ 1"], weights, values: valuesIn(s) ?? points,
+  };
+}
+
+/** The arithmetic of the word that is pointed at, or what can be done. */
+function said(s, { tokens, points, query, scores, powers, weights }) {
+  const i = s.pointed;
+  if (!(i in tokens)) {
+    const why = s.compact ? "Point at a line to see its arithmetic." : "Tap a line or a share to see why.";
+    return html`<p class="said hint">${SCENES[s.scene].hint} ${why}</p>`;
+  }
+  const name = html`<b class="key">${tokens[i]}</b>`;
+  const [asked, long] = [Math.hypot(...query), Math.hypot(...points[i])];
+  if (s.scene === "prices") {
+    const angle = html`${fixed(asked)} × ${fixed(long)} × ${cosine(asked * long, scores[i])} = `;
+    return html`<p class="said">${name}: ${s.ruler && angle}score ${round(scores[i])};
+power ${short(powers[i])} of ${short(sum(powers))} = <b class="weight">${weights[i].toFixed(3)}</b></p>`;
+  }
+  if (s.ruler) {
+    return html`<p class="said">${name}: ${round(asked > 0 ? scores[i] / asked : 0)} along the query × its length ${round(asked)}
+= <b class="key">score ${round(scores[i])}</b></p>`;
+  }
+  const part = points[i].map((x) => x * weights[i]);
+  return html`<p class="said">${name}: power ${short(powers[i])} of ${short(sum(powers))} = <b class="weight">${weights[i].toFixed(3)}</b>;
+of ${pair(points[i])} that is <b class="value">${pair(part)}</b></p>`;
+}
+
+const NONE = html`<div hidden></div>`;
+
+export function picture(s) {
+  if (learns(s)) return learningSections(s, matrix, NONE);
+  const now = computed(s);
+  const full = (section) => (s.compact ? NONE : section());
+  const gliding = s.moving && attend(s.moving, valuesIn(s));
+  return [
+    sentence(s, { ...now, ...(gliding && { output: gliding.output }) }),
+    ground(s),
+    moving(s, label(s)),
+    full(() => controls(s)),
+    full(() => rows(s, now)),
+    full(() => html`<div class="more">
+<label class="check">${element("input", { type: "checkbox", name: "ruler", checked: s.ruler })}<span>Show the dot product</span></label>
+${buttons()}</div>`),
+    () => html`<p class="visually-hidden" role="status">${told(s, now)}</p>`,
+    said(s, now),
+    weightPanel(s.lens && weightOf(s, s.lens[1])),
+  ];
+}
+
+/** Runnable NumPy for what is on the screen. */
+export function code(s) {
+  if (learns(s)) return learningCode(s);
+  const { tokens, points } = computed(s);
+  const asks = askingPlace(s);
+  const array = (rows) => `np.array(${JSON.stringify(rows)}, dtype=float)`;
+  const turned = s.scene === "turned";
+  const given = s.scene === "prices"
+    ? [
+        `drinks = ${JSON.stringify(tokens)}`,
+        `keys = ${array(points)}`,
+        `values = ${array(valuesIn(s))}`,
+        `query = ${array(s.query)}`,
+        "scores = keys @ query",
+        `powers = np.exp(${s.sharpness} * scores)`,
+      ]
+    : [
+        `words = ${JSON.stringify(tokens)}`,
+        `values = ${array(points)}  # each word is its key and its value`,
+        ...(turned ? [`w_q = ${array(turning(s.turn, s.stretch))}`] : []),
+        `scores = values @ ${turned ? `(values[${asks}] @ w_q)` : `values[${asks}]`}  # word ${asks} asks`,
+        `powers = np.exp(${s.sharpness} * scores / np.sqrt(2))`,
+      ];
+  return [
+    "import numpy as np",
+    "",
+    ...given,
+    "weights = powers / powers.sum()",
+    "output = weights @ values",
+    "print(weights.round(3))",
+    "print(output.round(3))",
+  ];
+}
+
+/** A number as a reader may type it. */
+const typed = (text) => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".").replace("−", "-")));
+
+export function live(view) {
+  const { state } = view;
+  if (learns(state())) return learningLive(view);
+  const sheet = () => view.part("sheet");
+  const { px, spot, low, high } = sheetOf(state().scene);
+  let drag = null;
+
+  /** The place of a word in the sentence; -1 of one that is not there. */
+  const placeOf = (word) => {
+    const s = state();
+    return tokensOf(s).find((token) => token.word === word && shownIn(s, token))?.place ?? -1;
+  };
+  const point = (pointed, trail = false) => {
+    const s = state();
+    if (pointed !== s.pointed || trail !== s.trail) view.set({ pointed, trail });
+  };
+  const snapped = (to) => to.map((x) => clamp(Number((Math.round(x / STEP) * STEP).toFixed(6)), low, high));
+  /** Moves a word, or without one the end of the query: W_Q then turns and stretches, or the query is another one. */
+  const move = (word, to) => {
+    const s = state();
+    if (word !== undefined) return view.set({ words: { ...s.words, [word]: snapped(to) } });
+    if (s.scene === "prices") return view.set({ query: snapped(to) });
+    const [, , from] = poseOf(s);
+    const long = Math.hypot(...from);
+    if (long === 0) return; // nothing turns it
+    const by = ((Math.atan2(to[1], to[0]) - Math.atan2(from[1], from[0])) * 180) / Math.PI;
+    turn(by, Math.hypot(...to) / long);
+  };
+  const turn = (degrees, stretch) =>
+    view.set({ turn: Math.round(((degrees + 540) % 360) - 180), stretch: Number(clamp(stretch, 0, 3).toFixed(2)) });
+  const ask = (place) => place !== askingPlace(state()) && view.glide({ asks: place });
+
+  // What the pointer or the focus is on: a row, a dot, a line, the slider.
+  const pointedAt = (target) => {
+    const { place, word } = target.closest("[data-place], [data-word]")?.dataset ?? {};
+    if (place !== undefined) return Number(place);
+    return word === undefined ? -1 : placeOf(word);
+  };
+  const nearest = (event) => {
+    const s = state();
+    const [points, present, from] = s.moving ?? poseOf(s);
+    const here = px(spot(sheet(), event));
+    const far = points.map((p, j) => (present[j] === 1 ? apart(here, px(p), px(from)) : Infinity));
+    const closest = far.indexOf(Math.min(...far));
+    return far[closest] < NEAR ? tokensOf(s)[closest].place : -1;
+  };
+  const follow = (event) => {
+    const { target } = event;
+    const found = pointedAt(target);
+    point(found < 0 && sheet().contains(target) ? nearest(event) : found, Boolean(target.closest('[name="sharpness"]')));
+  };
+  view.listen(view.root, "pointerover", (event) => drag || follow(event));
+  view.listen(view.root, "pointerleave", () => drag || point(-1));
+  view.listen(view.root, "focusin", ({ target }) => {
+    if (target.matches(":focus-visible")) point(pointedAt(target), target.name === "sharpness");
+  });
+  view.listen(view.root, "focusout", () => point(-1));
+
+  // A word is dragged, or tapped to ask; one that is not in the sentence is tapped to come in.
+  // No scrolling from a word: touch-action does not reach the parts of a drawing everywhere.
+  const hold = (event) => event.target.closest(".word") && event.preventDefault();
+  view.listen(view.root, "touchstart", hold, { passive: false });
+  let onWord = false; // whether the click to come is of a word, which is not its line's
+  view.on("sheet", "pointerdown", (event) => {
+    const handle = event.target.closest(".word");
+    onWord = Boolean(handle);
+    if (!handle || event.button) return point(nearest(event));
+    const { word } = handle.dataset;
+    const [x, y] = spot(sheet(), event);
+    const held = word === undefined ? computed(state()).query : state().words[word];
+    drag = { word, off: [held[0] - x, held[1] - y], x: event.clientX, y: event.clientY, moved: false };
+    sheet().setPointerCapture(event.pointerId);
+    event.preventDefault();
+    handle.focus({ focusVisible: false, preventScroll: true });
+    point(word === undefined ? -1 : placeOf(word));
+  });
+  view.on("sheet", "pointermove", (event) => {
+    if (!drag) return follow(event);
+    drag.moved ||= Math.hypot(event.clientX - drag.x, event.clientY - drag.y) >= 4;
+    if (drag.moved) move(drag.word, spot(sheet(), event).map((x, k) => x + drag.off[k]));
+  });
+  for (const end of ["pointerup", "pointercancel"]) {
+    view.on("sheet", end, () => {
+      if (!drag) return;
+      const { word, moved } = drag;
+      drag = null;
+      if (moved || word === undefined || end === "pointercancel") return;
+      if (placeOf(word) >= 0) ask(placeOf(word));
+      else view.glide({ sentence: word });
+    });
+  }
+  view.on("sheet", "click", (event) => {
+    const place = nearest(event);
+    if (!onWord && !state().compact && place >= 0) look(view, [askingPlace(state()), place]);
+  });
+  liveMicroscope(view);
+  view.listen(
+    self,
+    "keydown",
+    (event) => {
+      const handle = view.root.contains(event.target) && event.target.closest(".word");
+      if (!handle || event.altKey || event.metaKey || event.ctrlKey) return;
+      const { word } = handle.dataset;
+      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+      if (!way && !["Enter", " "].includes(event.key)) return;
+      event.preventDefault();
+      const s = state();
+      const far = event.shiftKey ? 5 : 1;
+      if (!way) word !== undefined && ask(placeOf(word));
+      else if (word === undefined && s.scene === "turned") turn(s.turn - way[0] * far, s.stretch + way[1] * STEP * far);
+      else move(word, (word === undefined ? s.query : s.words[word]).map((x, k) => x + STEP * far * way[k]));
+    },
+    { capture: true },
+  );
+
+  view.listen(view.root, "click", ({ target }) => {
+    const { sentence, asks, remove, why } = target.closest("button")?.dataset ?? {};
+    if (sentence && sentence !== state().sentence) view.glide({ sentence });
+    if (asks) ask(Number(asks));
+    if (why) look(view, [askingPlace(state()), Number(why)]);
+    if (remove) edit((names) => names.splice(Number(remove), 1), Number(remove));
+  });
+  for (const name of ["sharpness", "turn", "stretch"]) {
+    view.on(name, "input", ({ target }) => view.set({ [name]: Number(target.value) }));
+  }
+  view.on("ruler", "change", ({ target }) => view.set({ ruler: target.checked }));
+
+  // What is typed: numbers, and names of own words.
+  const refuse = () => view.say(`That needs a number from ${low} to ${high}; the plane still shows the last one.`);
+  const put = (point, k, x) => point.map((old, i) => (i === Number(k) ? x : old));
+  const change = ({ target }) => {
+    const [what, place, k] = target.name.split("_");
+    const s = state();
+    view.say("");
+    if (what === "name") return rename(Number(place), target.value.trim());
+    const x = typed(target.value);
+    if (!(x >= low && x <= high)) return refuse();
+    if (what === "query") return view.set({ query: put(s.query, place, x) });
+    const { word } = tokensOf(s)[tokenAt(s, Number(place))];
+    view.set({ words: { ...s.words, [word]: put(s.words[word], k, x) } });
+  };
+  const restore = ({ target }) => {
+    const [what, place, k] = (target.name ?? "").split("_");
+    const s = state();
+    if (what === "query") target.value = round(s.query[place]);
+    if (what === "value") target.value = round(computed(s).points[place][k]);
+    if (what === "name") target.value = Object.keys(s.words)[place];
+    view.say("");
+  };
+  for (const part of ["rows", "fields"]) {
+    view.on(part, "input", change);
+    view.on(part, "focusout", restore);
+  }
+
+  /** Changes the list of own words, of names and places. Who asks goes on asking. */
+  const edit = (how, gone) => {
+    const s = state();
+    const names = Object.entries(s.words);
+    how(names);
+    const asks = clamp(askingPlace(s) - Number(gone < askingPlace(s)), 0, names.length - 1);
+    view.set({ words: Object.fromEntries(names), asks, pointed: -1 });
+  };
+  const rename = (place, name) => {
+    const others = Object.keys(state().words).filter((_, i) => i !== place);
+    if (others.includes(name)) return view.say(`There is a word "${name}" already.`);
+    // Names that are numbers would come first in the list.
+    if (!isName(name)) return view.say(`A name needs 1 to ${LONGEST} signs, not numbers alone; the plane still shows the last one.`);
+    edit((names) => names.splice(place, 1, [name, names[place][1]]));
+  };
+  view.on("add", "click", () => {
+    const known = Object.keys(state().words);
+    const name = Array.from({ length: MOST }, (_, i) => `word ${i + 1}`).find((free) => !known.includes(free));
+    const spot = FREE.find((free) => Object.values(state().words).every((point) => distance(point, free) > 0.7)) ?? [0, 0];
+    edit((names) => names.push([name, spot]));
+  });
+}

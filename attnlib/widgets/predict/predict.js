@@ -1,0 +1,122 @@
+/**
+ * Predict: numbers typed before they are shown, and the mistake that a wrong one gives away.
+ */
+import { element, html, told } from "../kit/markup.js";
+import { followProgress, progress, record } from "../kit/progress.js";
+
+export const defaults = {
+  question: "", answer: [], labels: [], tolerance: [], mistakes: {}, unit: "", explanation: "", key: "",
+  typed: [], revealed: false,
+};
+// What stands in the fields; whether anything was checked, and whether that were no numbers; whether
+// progress can be kept.
+export const own = { text: [], checked: false, unread: false, kept: true };
+export const shared = false;
+export const label = (s) => `Predict: ${s.question}`;
+
+const NUMBER = /^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?$/i;
+
+/** What a person means by "0,5", " −2 " or "1/3"; null for anything else. */
+export function parse(text) {
+  const parts = text.replace(/\s/g, "").replace(/[−–]/g, "-").split("/");
+  if (parts.length > 2 || !parts.every((part) => NUMBER.test(part))) return null;
+  const [top, bottom = 1] = parts.map((part) => Number(part.replace(",", ".")));
+  return Number.isFinite(top / bottom) ? top / bottom : null;
+}
+
+/** A number as a person writes it: six decimals at most, or six digits where it is tiny or huge. */
+function written(x) {
+  const usual = x === 0 || (Math.abs(x) >= 1e-4 && Math.abs(x) < 1e15);
+  return String(Number(usual ? x.toFixed(6) : x.toPrecision(6)) + 0); // + 0 turns -0 into 0
+}
+
+/** Whether x may stand for the target after a calculation by hand. */
+function near(x, target, [relative, absolute]) {
+  return Math.abs(x - target) <= Math.max(relative * Math.abs(target), absolute);
+}
+
+/** Which of the typed numbers are wrong, and the one mistake that gives them, or null. */
+export function diagnose(typed, { answer, mistakes, tolerance }) {
+  const gives = (numbers, places) => places.every((i) => near(typed[i], numbers[i], tolerance));
+  const everywhere = answer.map((_, i) => i);
+  const wrong = everywhere.filter((i) => !gives(answer, [i]));
+  if (!wrong.length) return { wrong, mistake: null };
+  const partly = Object.keys(mistakes).filter((clause) => gives(mistakes[clause], wrong));
+  const wholly = partly.filter((clause) => gives(mistakes[clause], everywhere));
+  const found = wholly.length ? wholly : partly;
+  return { wrong, mistake: found.length === 1 ? found[0] : null };
+}
+
+function verdict(s, { wrong, mistake }) {
+  const one = s.labels.length === 1;
+  if (s.unread) return `${one ? "Type a number" : "Each field needs a number"}, such as 0.5, -2 or 1/3.`;
+  if (!s.typed.length) return "";
+  if (!wrong.length) return `✓ Right.${s.kept ? "" : " Progress cannot be kept in this browser."}`;
+  if (mistake !== null) return `Not yet: ${mistake.replace(/\.$/, "")}.`;
+  const hint = (i) => (s.typed[i] > s.answer[i] ? "too large" : "too small");
+  if (one) return `Not yet: ${hint(0)}.`;
+  if (wrong.length < 3) return `Not yet: ${wrong.map((i) => `${s.labels[i]} is ${hint(i)}`).join("; ")}.`;
+  const sides = ["too small", "too large"].map((side) => [side, wrong.filter((i) => hint(i) === side)]);
+  const lists = sides.filter(([, off]) => off.length).map(([side, off]) => `${side}: ${off.map((i) => s.labels[i]).join(", ")}`);
+  return `Not yet, ${wrong.length} of ${s.labels.length} are off; ${lists.join("; ")}.`;
+}
+
+/** The field for one number. No inputmode: the decimal keys of a phone may lack a minus and a slash. */
+function field(s, i, wrong) {
+  const text = s.text[i] ?? "";
+  const value = s.typed.length && parse(text) !== s.typed[i] ? written(s.typed[i]) : text;
+  const invalid = s.unread ? parse(text) === null : wrong.includes(i);
+  const all = { type: "text", name: `value_${i}`, spellcheck: "false", value, "aria-invalid": String(invalid) };
+  return html`<label><span>${s.labels[i].replace(/ (?=\d)/g, "\u00a0")}</span><span class="with-value">${element("input", all)}${
+    s.unit && element("span", {}, s.unit)
+  }</span></label>`;
+}
+
+export function picture(s) {
+  const judged = s.typed.length ? diagnose(s.typed, s) : { wrong: [], mistake: null };
+  const right = s.typed.length > 0 && !judged.wrong.length;
+  const done = right || progress()?.includes(`${s.key}/1`);
+  const unit = s.unit && ` ${s.unit}`;
+  const numbers = s.answer.map((x, i) => `${s.labels.length > 1 ? `${s.labels[i]} = ` : ""}${written(x)}${unit}`);
+  const answer = html`<b>${numbers.join(", ")}.</b> ${s.explanation}`;
+  return [
+    html`<p class="question">${s.question}</p>`,
+    html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off"><div class="fields">${s.labels.map(
+      (_, i) => field(s, i, judged.wrong),
+    )}</div>
+<p class="buttons"><button type="submit" name="check">Check</button>
+<button type="button" name="reveal">Reveal</button>
+<button type="button" name="reset">Reset</button>
+<span class="done${done && " shown"}" data-part="done">✓ done</span></p>
+<p role="status" data-part="verdict" class="${s.checked ? "kept" : ""}">${verdict(s, judged)}</p></form>`,
+    told("answer", s.revealed && answer, { Answer: answer }),
+  ];
+}
+
+export function live(view) {
+  // The page opens what it kept closed until the reader had an answer (_ext/static/book.js).
+  const tell = () => {
+    const event = new CustomEvent("predicted", { bubbles: true, detail: view.state().key });
+    view.root.dispatchEvent(event);
+  };
+  const texts = () => view.state().labels.map((_, i) => view.part(`value_${i}`).value);
+  // What was checked no longer stands.
+  view.listen(view.root, "input", () => view.set({ text: texts(), typed: [], unread: false }));
+  view.listen(view.root, "submit", (event) => {
+    event.preventDefault();
+    const text = texts();
+    const numbers = text.map(parse);
+    if (numbers.includes(null)) return view.set({ text, typed: [], checked: true, unread: true });
+    const s = view.state();
+    const right = !diagnose(numbers, s).wrong.length;
+    // An answer that was looked up is no progress.
+    const kept = right && !s.revealed ? record(`${s.key}/1`) : s.kept;
+    view.set({ text, typed: numbers, checked: true, unread: false, kept, revealed: s.revealed || right });
+    if (right) tell();
+  });
+  view.on("reveal", "click", () => {
+    view.set({ revealed: true, unread: false, checked: view.state().typed.length > 0 });
+    tell();
+  });
+  followProgress(view);
+}
