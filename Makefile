@@ -14,8 +14,6 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
 book pdf serve test faults refresh train atlas bench: export OMP_NUM_THREADS := 1
-# As the tests do (pyproject.toml), the benchmarks of pages import what makes the pages.
-bench: export PYTHONPATH := _ext
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -54,7 +52,7 @@ lint: install ## check the Python files with ruff
 
 refresh: install ## run the notebooks and store their outputs, and what follows from them elsewhere (NOTEBOOKS=chapters/02-*.ipynb)
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)
-	@$(VENV) _ext/course.py
+	@$(VENV) -m _ext.course.chapters
 
 train: install ## train the small models of chapter 13 again and store their weights
 	@$(VENV) -m tools.train

@@ -17,9 +17,9 @@ import time
 from itertools import product
 from pathlib import Path
 
-import course
 from playwright.sync_api import sync_playwright
 
+from _ext.course import chapters as course
 from benchmarks.attention import processor, table
 from tests.conftest import CHROMIUM_FLAGS, STEADY, Zipped, serve
 from tests.site.harness import awake

@@ -11,8 +11,7 @@ import json
 import re
 from pathlib import Path
 
-import practice
-
+from _ext.practice import page as practice
 from tests.conftest import ROOT
 from tests.test_check import table
 

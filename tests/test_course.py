@@ -1,4 +1,4 @@
-"""_ext/course.py and _ext/contents.py: adding a chapter touches its notebook and `_toc.yml`."""
+"""_ext/course: adding a chapter touches its notebook and `_toc.yml`."""
 
 import gc
 import json
@@ -7,7 +7,6 @@ import weakref
 from pathlib import Path
 from unittest.mock import patch
 
-import course
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
@@ -16,6 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
+from _ext.course import chapters as course
 from tests.conftest import ROOT
 from tests.helpers import raises
 from tools.refresh import KERNEL
@@ -217,7 +217,7 @@ def test_a_part_has_its_name_in_the_readme_and_its_card_on_the_start_page(book):
 def test_a_part_without_a_promise_is_named(book):
     add_chapter(book)
     add_part(book, "The sky")
-    message = "_ext/course.py: PROMISES needs the part 'The sky' of _toc.yml"
+    message = "_ext/course/chapters.py: PROMISES needs the part 'The sky' of _toc.yml"
     with raises(course.ChapterError, message):
         course.cards(course.read(book))
 
@@ -225,7 +225,7 @@ def test_a_part_without_a_promise_is_named(book):
 def test_each_part_has_a_promise_and_a_picture_and_nothing_else_has():
     parts = list(course.parts_of(course.read()))
     assert parts == list(course.PROMISES)
-    pictures = sorted(path.stem for path in (ROOT / "_ext" / "parts").iterdir())
+    pictures = sorted(path.stem for path in (ROOT / "_ext" / "course" / "parts").iterdir())
     assert pictures == sorted(course.picture_of(part).stem for part in parts)
 
 

@@ -1,4 +1,4 @@
-"""_ext/downloads.py: plain Markdown from MyST, the wheel, the links; and every download is run."""
+"""_ext/course/downloads.py: plain Markdown from MyST, the wheel, the links; every download runs."""
 
 import os
 import re
@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from zipfile import ZipFile
 
-import downloads
 import nbformat
 import pytest
 import yaml
@@ -18,6 +17,7 @@ from myst_parser.mdit_to_docutils.sphinx_ import SphinxRenderer
 from myst_parser.parsers.mdit import create_md_parser
 from sphinx.errors import ConfigError
 
+from _ext.course import downloads
 from tests.conftest import ROOT, SITE
 from tests.helpers import raises
 

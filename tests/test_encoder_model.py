@@ -11,16 +11,16 @@ import sys
 import zlib
 from types import SimpleNamespace
 
-import encoder as pages  # _ext
 import numpy as np
 import pytest
 import tokenizers
-from engine import Engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 from tokenizers import normalizers, pre_tokenizers, processors
 
+from _ext.encoder import page as pages  # _ext
+from _ext.engine import Engine
 from attnlib import pretrained
 from attnlib.pretrained import MiniLM, mean_pool
 from tests.helpers import minilm_weights
@@ -185,7 +185,7 @@ def test_without_the_model_one_line_says_how_to_get_it(small, monkeypatch, capsy
 
 
 def scripts(monkeypatch, folder, used=(("Encoder", "heads"),)):
-    """What `_ext/encoder.py` adds to a page, with the pieces of a folder."""
+    """What `_ext/encoder/page.py` adds to a page, with the pieces of a folder."""
     monkeypatch.setattr(pages, "PIECES", folder)
     pages.plan_script.cache_clear()
     app = SimpleNamespace(outdir=folder.parent / "site", added=[])

@@ -7,11 +7,11 @@ import zipfile
 from types import SimpleNamespace
 
 import numpy as np
-import practice
-import practice_run
 import pytest
 from bs4 import BeautifulSoup
 
+from _ext.practice import page as practice
+from _ext.practice import runner as practice_run
 from tests import exercises
 from tests.conftest import ROOT
 
@@ -148,9 +148,9 @@ import sys
 sys.path = [{str(path)!r}] + [p for p in sys.path if {str(ROOT)!r} not in p or ".venv" in p]
 for name in ("scipy", "matplotlib", "torch", "anywidget", "traitlets"):
     sys.modules[name] = None
-import practice_run
-answer = practice_run.run("def f(x): return 1", "check.softmax(f)", "f", "", [], print)
-print(practice_run.__file__.startswith({str(path)!r}), answer["passed"])
+import runner
+answer = runner.run("def f(x): return 1", "check.softmax(f)", "f", "", [], print)
+print(runner.__file__.startswith({str(path)!r}), answer["passed"])
 """
     environment = {"PATH": "", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", code]

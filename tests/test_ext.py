@@ -8,19 +8,18 @@ import json
 import re
 from xml.etree import ElementTree
 
-import figures
-import head
-import highlight
-import math_fonts
-import mathematics
 import pytest
-import widget_slot
 from docutils import nodes
 from docutils.parsers.rst import DirectiveError
 from pygments import highlight as coloured
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Name, String, Text
 
+from _ext.content import figures
+from _ext.math import formulas as mathematics
+from _ext.math import stylesheet as math_fonts
+from _ext.pages import head, highlight
+from _ext.widgets import page as widget_slot
 from attnlib import palette
 
 # --- figures -------------------------------------------------------------------------------------

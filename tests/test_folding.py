@@ -1,4 +1,4 @@
-"""_ext/folding.py: what is closed on a page, joined, and named; no script is needed for it."""
+"""_ext/content/folding.py: what is closed on a page, joined, and named, without a script."""
 
 import html
 import json

@@ -13,7 +13,6 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import course
 import nbformat
 import pytest
 import yaml
@@ -22,6 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import attnlib
+from _ext.course import chapters as course
 from attnlib import check
 from tools import build, licences
 from tools.refresh import KERNEL
@@ -469,7 +469,7 @@ def test_the_pins_are_those_of_pyproject():
 # What uses a package that no file imports: a file, and the words in it that do.
 CALLED = {
     "brotli": ("_ext/fonts.py", 'flavor = "woff2"'),
-    "fontpkg-source-serif-4": ("_ext/typeface.py", 'PACKAGE = "fontpkg-source-serif-4"'),
+    "fontpkg-source-serif-4": ("_ext/pages/typeface.py", 'PACKAGE = "fontpkg-source-serif-4"'),
     "furo": ("_config.yml", "html_theme: furo"),
     "jupyter-book": ("tools/build.py", "from jupyter_book"),
     "jupyterlab": ("Makefile", "-m jupyterlab"),
@@ -480,7 +480,7 @@ CALLED = {
     "pytest-xdist": ("Makefile", "-n 2"),
     "ruff": ("Makefile", "-m ruff"),
     "setuptools": ("pyproject.toml", "setuptools.build_meta"),
-    "sphinx-mathjax-offline": ("_ext/math_fonts.py", 'distribution("sphinx-mathjax-offline")'),
+    "sphinx-mathjax-offline": ("_ext/math/stylesheet.py", 'distribution("sphinx-mathjax-offline")'),
     "uv": ("Makefile", "-m uv"),
 }
 
@@ -489,7 +489,7 @@ CALLED = {
 def packages_imported(code):
     """Return {package: a place that imports it} for all that stands outside of this repository."""
     providers = packages_distributions()
-    ours = {path.stem for folder in (".", "_ext") for path in (ROOT / folder).glob("*")}
+    ours = {path.stem for path in ROOT.glob("*")}
     places = {}
     trees = [(place, tree) for place, _, _, tree in code]
     for folder in ("_ext", "attnlib", "benchmarks", "tests", "tools"):
@@ -632,7 +632,7 @@ def test_the_workflow_publishes_main_alone_and_only_what_passed(workflow):
     assert publish["needs"] == "book" and book["steps"][-1] is upload
     assert upload["with"]["path"] == "_build/html"
     # The branch where downloads.py has Colab look for a chapter's notebook.
-    extension = (ROOT / "_ext" / "downloads.py").read_text(encoding="utf-8")
+    extension = (ROOT / "_ext" / "course" / "downloads.py").read_text(encoding="utf-8")
     branch = re.search(r'PUBLISHED = "(.+)"', extension)[1]
     assert f"--initial-branch {branch}\n" in " ".join(steps(publish, "run"))
 

@@ -1,4 +1,4 @@
-"""_ext/theme.py: Furo is amended, and a Furo without what is amended stops the build."""
+"""_ext/pages/theme.py: Furo is amended, and a Furo without what is amended stops the build."""
 
 import re
 import shutil
@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import furo
 import pytest
-import theme
 from sphinx.errors import ThemeError
 
+from _ext.pages import theme
 from tests.conftest import ROOT
 from tests.helpers import raises
 

@@ -5,7 +5,7 @@ whole numbers in groups of 32 with one scale each: first 8 bits of every number,
 can begin; then, in pieces of their own, the bits that follow. Rows of the word table bring theirs
 along, since a sentence needs few of them. `plan.json`, written last, says what is there.
 
-`python -m tools.encoder` also writes _ext/encoder_letters.json again: what the published tokenizer
+`python -m tools.encoder` also writes _ext/encoder/letters.json again: what the published tokenizer
 makes of each letter, asked of the package tokenizers, which builds of the site can do without.
 """
 
@@ -25,8 +25,8 @@ from tools.install import ROOT, say
 
 READY = ROOT / "_build" / "encoder"
 PLAN = READY / "plan.json"
-KERNEL = ROOT / "_ext" / "encoder_kernel.wat"
-LETTERS = ROOT / "_ext" / "encoder_letters.json"
+KERNEL = ROOT / "_ext" / "encoder" / "kernel.wat"
+LETTERS = ROOT / "_ext" / "encoder" / "letters.json"
 
 GROUP = 32  # numbers that share a scale
 LEVELS = 127  # the largest whole number of the first 8 bits

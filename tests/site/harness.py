@@ -4,10 +4,10 @@ import re
 from contextlib import contextmanager
 
 import pytest
-import widget_slot
 from axe_playwright_python.base import AXE_SCRIPT
 from hypothesis import HealthCheck, settings
 
+from _ext.widgets import page as widget_slot
 from attnlib import palette
 from tests.conftest import ROOT, serve
 from tests.site.pages import FRAME
@@ -75,7 +75,7 @@ browser_test = settings(
 
 def host():
     """The script of the site that brings widgets to life."""
-    return (ROOT / "_ext" / "static" / "widget_host.js").read_text(encoding="utf-8")
+    return (ROOT / "_ext" / "widgets" / "static" / "widget_host.js").read_text(encoding="utf-8")
 
 
 def write_page(folder, *widgets):

@@ -28,7 +28,7 @@ def test_a_picture_comes_early_and_no_answer_is_open(page, site, name):
 
 ANSWERS = """<details class="answer" data-after="sum"><summary>Answer</summary><p>Three.</p>
 </details><details class="answer" id="later"><summary>Solution</summary><p>Four.</p></details>"""
-STATIC = ROOT / "_ext" / "static"
+STATIC = ROOT / "_ext" / "pages" / "static"
 
 
 @pytest.fixture(scope="module")

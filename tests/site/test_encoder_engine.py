@@ -9,11 +9,11 @@ import json
 import shutil
 from types import SimpleNamespace
 
-import encoder as pages  # _ext
-import head
 import numpy as np
 import pytest
 
+from _ext.encoder import page as pages  # _ext
+from _ext.pages import head
 from attnlib import pretrained
 from attnlib.pretrained import mean_pool
 from tests.conftest import ROOT, serve
@@ -75,7 +75,7 @@ def folder(minilm, tmp_path_factory):
     app = SimpleNamespace(outdir=folder)
     pages.write_files(app, SimpleNamespace(format="html"))
     for name in ("encoder.js", "encoder_loader.js"):
-        shutil.copy(ROOT / "_ext" / "static" / name, folder / "_static")
+        shutil.copy(ROOT / "_ext" / "encoder" / "static" / name, folder / "_static")
     (folder / "page.html").write_text(page_text(), encoding="utf-8")
     (folder / "slow.html").write_text(page_text(wasm=False), encoding="utf-8")
     return folder

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-import symbols
 
+from _ext.symbols import page as symbols
 from tests.site.harness import SHIFTS, awake, axe_findings, themes
 from tests.site.pages import CHAPTER_2, CHAPTER_3, FRAME, PAGES, address, both_schemes, soup
 

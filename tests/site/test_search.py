@@ -6,9 +6,9 @@ from unittest.mock import MagicMock
 
 import nbformat
 import pytest
-import search
 from bs4 import BeautifulSoup
 
+from _ext.search import index as search
 from tests.conftest import ROOT, SITE
 from tests.site.harness import axe, themes
 from tests.site.pages import CHAPTER_3, NOTEBOOKS, address, both_schemes, soup

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import nbformat
 import pytest
 from bs4 import NavigableString, Tag
-from widget_slot import scripts, use
 
+from _ext.widgets.page import scripts, use
 from tests.conftest import ROOT, SITE
 from tests.site.pages import (
     CHAPTER_2,

@@ -2,9 +2,9 @@
 
 import json
 
-import course
 import pytest
 
+from _ext.course import chapters as course
 from tests.site.harness import BLOCKED, awake
 from tests.site.pages import CHAPTER_3, FRAME, WATCH, address, both_schemes, soup
 

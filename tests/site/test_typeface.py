@@ -4,11 +4,11 @@ import time
 from types import SimpleNamespace
 
 import pytest
-import typeface
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from sphinx.errors import ExtensionError
 
+from _ext.pages import typeface
 from tests.conftest import SITE, Zipped, serve
 from tests.helpers import raises
 from tests.site.pages import (
@@ -102,9 +102,9 @@ def test_it_has_every_letter(name):
         other.decompose()
     whole = TTFont(typeface.source("SourceSerif4[opsz,wght].ttf")).getBestCmap()
     used = {c for c in page.get_text() if ord(c) in whole}
-    assert used <= set(typeface.UPRIGHT), "add them to UPRIGHT in _ext/typeface.py"
+    assert used <= set(typeface.UPRIGHT), "add them to UPRIGHT in _ext/pages/typeface.py"
     italic = set("".join(em.get_text() for em in page.select("em, i, cite"))) & used
-    assert italic <= set(typeface.ITALIC), "add them to ITALIC in _ext/typeface.py"
+    assert italic <= set(typeface.ITALIC), "add them to ITALIC in _ext/pages/typeface.py"
 
 
 class Late(Zipped):

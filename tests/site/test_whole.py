@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 
-import course
 import pytest
 
+from _ext.course import chapters as course
 from tests.conftest import SITE
 from tests.site.pages import (
     OPEN_ALL,

@@ -2,7 +2,8 @@
 
 import numpy as np
 from bs4 import BeautifulSoup
-from widget_slot import engine
+
+from _ext.widgets.page import engine
 
 
 def js(widget, call, **changes):

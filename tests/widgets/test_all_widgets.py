@@ -8,9 +8,9 @@ from html import unescape
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from widget_slot import apart, engine, scripts, slot
 
 import attnlib.widgets
+from _ext.widgets.page import apart, engine, scripts, slot
 from attnlib import pretrained
 from attnlib.widgets import Encoder
 from attnlib.widgets.kit import base, modules

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from widget_slot import engine
 
+from _ext.widgets.page import engine
 from attnlib import pretrained
 from attnlib.pretrained import Reading
 from attnlib.widgets import Encoder

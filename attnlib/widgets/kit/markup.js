@@ -48,7 +48,7 @@ export function select(name, choices, chosen, more = {}) {
 
 /**
  * A status named `part` that says `said`; nothing takes no room. What is `folded`, under its summary,
- * is for readers without JavaScript, and for the end of a chapter on paper (_ext/static/book.js).
+ * is for readers without JavaScript, and for the end of a chapter on paper (_ext/pages/static/book.js).
  */
 export function told(part, said, folded = {}) {
   const fold = ([summary, content]) => html`<details><summary>${summary}</summary><p>${content}</p></details>`;

@@ -94,7 +94,7 @@ export function picture(s) {
 }
 
 export function live(view) {
-  // The page opens what it kept closed until the reader had an answer (_ext/static/book.js).
+  // The page opens what it kept closed until the reader had an answer (_ext/pages/static/book.js).
   const tell = () => {
     const event = new CustomEvent("predicted", { bubbles: true, detail: view.state().key });
     view.root.dispatchEvent(event);

@@ -1,0 +1,1 @@
+"""Formulas, drawn while the book is built, with the styles and fonts that they need."""

@@ -1,0 +1,192 @@
+"""Furo, amended. A build stops if Furo no longer has what is amended here.
+
+Otherwise the amendment would do nothing, and nobody would notice before a reader does.
+"""
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+from sphinx.errors import ThemeError
+from sphinx.jinja2glue import BuiltinTemplateLoader
+
+from _ext.pages.head import with_policy
+
+# What a page lacks: without JavaScript nothing else says that it follows the reader's system; two
+# landmarks of one kind need names; "Back to top" stands outside of all landmarks; the search is a
+# link, which opens a window (book.js) or leads to its page, and may be found like any other page.
+TEMPLATES = {
+    "base.html": {"<body>": '<body data-theme="auto">'},
+    "page.html": {
+        '<aside class="sidebar-drawer': '<aside aria-label="Chapters" class="sidebar-drawer',
+        '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+        '<div class="article-container">': '<div class="article-container" role="main">',
+        '<article role="main"': "<article",
+        # On a phone the header says which page this is, and leads back to its top.
+        '<div class="brand">{{ docstitle if docstitle else project }}</div></a>': (
+            '<div class="brand">{{ docstitle }}</div></a>{% if pagename != master_doc %}'
+            '<a class="here" href="#" aria-label="{{ title|striptags|e }}: to its top">{{ title }}'
+            "</a>{% endif %}"
+        ),
+        '<div class="theme-toggle-container theme-toggle-header">': (
+            '<a class="search-icon" href="{{ pathto("search") }}" aria-label="Search" data-search>'
+            '<svg aria-hidden="true" viewBox="0 0 24 24"><path d="M16 16l5 5M3 10a7 7 0 1 0 14 0 7 '
+            '7 0 1 0-14 0"/></svg></a>\n<div class="theme-toggle-container theme-toggle-header">'
+        ),
+    },
+    "sidebar/search.html": {
+        '<form class="sidebar-search-container" method="get" action="{{ pathto(\'search\') }}" '
+        'role="search">': '<div class="sidebar-search-container">',
+        '<input class="sidebar-search" placeholder="{{ _("Search") }}" name="q" '
+        'aria-label="{{ _("Search" ) }}">': (
+            '<a class="sidebar-search" href="{{ pathto("search") }}" aria-keyshortcuts="/" '
+            "data-search>Search <kbd>/</kbd></a>"
+        ),
+        '<input type="hidden" name="check_keywords" value="yes">': "",
+        '<input type="hidden" name="area" value="default">': "",
+        '</form>\n<div id="searchbox"></div>': "</div>",
+    },
+    "search.html": {'<meta name="robots" content="noindex" />': ""},
+}
+# A heading needs a level, and the parts of the contents are none.
+NAVIGATION = {'<p class="caption" role="heading">': '<p class="caption">'}
+# What Furo's files do to a page. The script tells the console to which theme the reader changed.
+# Two rules of the style make the browser look at every element again where it need not: a rule for
+# any list that has a class (each has one) when a class of <html> changes, as it does at the start
+# and at each turn of the scrolling; a rule for all that is in an article, when a box gets a role.
+# The contents of the page are in view from 1100 pixels on (book.css makes the room).
+# What is dark is dark on a screen: paper is white.
+FILES = {
+    "scripts/furo.js": {"console.log(`Changed to ${e} mode.`)": "0"},
+    "styles/furo.css": {
+        "dl[class]": "dl",
+        ",article[role=main] *": "",
+        "@media(max-width:82em)": "@media(max-width:68.74em)",
+        "body[data-theme=dark]{--color-problematic": (
+            "@media screen{body[data-theme=dark]{--color-problematic"
+        ),
+        "}@media(prefers-color-scheme:dark){body:not": (
+            "}}@media screen and (prefers-color-scheme:dark){body:not"
+        ),
+    },
+}
+REPLACED_BY_OURS = {"mystnb.*.css", "furo-extensions.css"}
+ONLY_FOR_ITS_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
+BLOCK = r"{%-?\s*block (\w+)"
+
+
+def amended(text, changes, name):
+    """The text with each of `changes`; without what one of them changes, an error.
+
+    Raises
+    ------
+    ThemeError
+        Naming what was to be amended, and the piece that it lacks.
+    """
+    for theirs, ours in changes.items():
+        if theirs not in text:
+            raise ThemeError(f"{name} no longer has {theirs}, which _ext amends")
+        text = text.replace(theirs, ours)
+    return text
+
+
+class Templates(BuiltinTemplateLoader):
+    """Sphinx's templates, with Furo's amended; each finished page gets its policy."""
+
+    def init(self, builder, theme=None, dirs=None):
+        """Find the templates, and see before the first page that Furo has all that we count on."""
+        super().init(builder, theme, dirs)
+        self.ours = tuple(self.pathchain[: self.templatepathlen])
+        for name in TEMPLATES:
+            self.get_source(self.environment, f"!{name}")
+        for folder in map(Path, self.ours):
+            for file in sorted(folder.rglob("*.html")):
+                self.check_use(file.relative_to(folder).as_posix(), file.read_text("utf-8"))
+
+    def get_source(self, environment, template):
+        """The text of a template; one of Furo's is amended."""
+        text, file, uptodate = super().get_source(environment, template)
+        name = template.removeprefix("!")
+        if name in TEMPLATES and not file.startswith(self.ours):
+            text = amended(text, TEMPLATES[name], f"Furo's {name}")
+        return text, file, uptodate
+
+    def check_use(self, name, text):
+        """See that Furo has the blocks that a template of ours fills, or includes it."""
+        if f'extends "!{name}"' in text:
+            lacking = set(re.findall(BLOCK, text)) - self.blocks(f"!{name}")
+            if lacking:
+                raise ThemeError(
+                    f"Furo's {name} no longer has block {min(lacking)}, which _ext fills"
+                )
+        elif f'include "{name}"' not in self.get_source(self.environment, "!page.html")[0]:
+            raise ThemeError(f"Furo's page.html no longer includes {name}, which _ext replaces")
+
+    def blocks(self, name):
+        """The blocks of a template and of those that it extends."""
+        text, *_ = self.get_source(self.environment, name)
+        parents = re.findall(r'{%-?\s*extends "([^"]+)"', text)
+        return set(re.findall(BLOCK, text)).union(*map(self.blocks, parents))
+
+    def render(self, template, context):
+        """Render a page and put its policy first in the head."""
+        return with_policy(super().render(template, context))
+
+
+def files_of(theme):
+    """The text of each of Furo's files that is amended, amended, by its place under _static."""
+    static = Path(theme.get_theme_dirs()[0], "static")
+    return {
+        name: amended((static / name).read_text(encoding="utf-8"), changes, f"Furo's {name}")
+        for name, changes in FILES.items()
+    }
+
+
+def check_files(app):
+    """Before anything is read: Furo's files have what is amended in them."""
+    if app.builder.format == "html":
+        files_of(app.builder.theme)
+
+
+def write_files(app, exception):
+    """After Sphinx has copied Furo's files: ours in their place."""
+    if exception is None and app.builder.format == "html":
+        for name, text in files_of(app.builder.theme).items():
+            Path(app.outdir, "_static", name).write_text(text, encoding="utf-8")
+
+
+def amend_page(app, pagename, templatename, context, doctree):
+    """Leave out the scripts and styles that this page does not use; amend the contents."""
+    leave_out(context["css_files"], REPLACED_BY_OURS)
+    leave_out(context["script_files"], ONLY_FOR_ITS_SEARCH)
+    contents = context["furo_navigation_tree"]
+    context["furo_navigation_tree"] = amended(contents, NAVIGATION, "Sphinx's contents")
+
+
+def style_start(app, pagename, templatename, context, doctree):
+    """The start page, and no other, has a layout of its own."""
+    if pagename == app.config.root_doc:
+        app.add_css_file("start.css", priority=910)
+
+
+def leave_out(assets, patterns):
+    """Take those whose name fits one of `patterns` out of the assets of a page."""
+    for pattern in patterns:
+        unused = [asset for asset in assets if fnmatch(Path(str(asset.filename)).name, pattern)]
+        if not unused:
+            raise ThemeError(f"a page no longer has the file {pattern}, which _ext leaves out")
+        for asset in unused:
+            assets.remove(asset)
+
+
+def setup(app):
+    """Register with Sphinx."""
+    # Jupyter Book sets this for an extension that this site does not load.
+    app.add_config_value("comments_config", {}, "")
+    # The theme now rather than when the builder starts, so that its settings are known.
+    app.setup_extension("furo")
+    app.connect("builder-inited", check_files)
+    app.connect("build-finished", write_files)
+    app.connect("html-page-context", style_start)
+    app.connect("html-page-context", amend_page, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

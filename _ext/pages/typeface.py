@@ -1,0 +1,102 @@
+"""The book's own face for text: Source Serif 4, in `_static/text-*.woff2`.
+
+With a face of its own a page has the same lines wherever it is read. `page.html` asks for it before
+all else, and the browser waits for it a moment. If it comes later still, as over a slow network, a
+face of the reader's, made as wide and as high (`book.css`), stands in on that page: nothing moves,
+and the next page has ours. Where no script runs, and on paper, `typeface.css` says where it is.
+"""
+
+import hashlib
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from fontTools.varLib.instancer import instantiateVariableFont
+from sphinx.errors import ExtensionError
+
+from _ext.fonts import subset_font, woff2
+
+PACKAGE = "fontpkg-source-serif-4"
+# Its licence reserves the name for the whole face: a part of it goes by another.
+FAMILY = "Text of the Book"
+SIZE = 18  # what the letters are drawn for, in pixels
+# What the pages use, no more: each letter is paid for in every style.
+ITALIC = "".join(map(chr, range(0x20, 0x7F))) + "\xa0·–—‘’“”…\u0303"
+UPRIGHT = ITALIC + "°²¼½¾⅛×äçéóöüŁμ−≈▶∞′″"
+# Each style's file, weights and letters: regular to semibold for text and headings, and regular
+# italics.
+STYLES = {
+    "normal": ("SourceSerif4[opsz,wght].ttf", (400, 600), UPRIGHT),
+    "italic": ("SourceSerif4-Italic[opsz,wght].ttf", (400, 400), ITALIC),
+}
+FEATURES = ["kern", "mark"]  # ligatures, and letters that other languages make of these, cost 3 KB
+RULE = """@font-face {{
+  font-family: "{family}"; font-style: {style}; font-weight: {weight}; font-display: swap;
+  src: url("{file}") format("woff2");
+}}
+"""
+
+
+def source(name):
+    """Where a file of the whole face is.
+
+    Raises
+    ------
+    ExtensionError
+        Where it is not.
+    """
+    try:
+        path = Path(distribution(PACKAGE).locate_file(f"fontpkg_source_serif_4/files/{name}"))
+    except PackageNotFoundError:
+        path = None
+    if not (path and path.is_file()):
+        raise ExtensionError(f"the text face is missing: {PACKAGE} has no {name}")
+    return path
+
+
+def find_face(app, config):
+    """Before anything is loaded: see that the face is there, and say what its parts are called.
+
+    A name says what is inside. The names stand in each page: as one changes, all are written again.
+    """
+    faces = []
+    for style, (name, weights, letters) in STYLES.items():
+        made_of = source(name).read_bytes() + repr((letters, FEATURES, SIZE, weights)).encode()
+        file = f"text-{style}-{hashlib.sha256(made_of).hexdigest()[:8]}.woff2"
+        weight = "{} {}".format(*weights)
+        faces.append({"family": FAMILY, "style": style, "weight": weight, "file": file})
+    config.html_context["typeface"] = faces
+
+
+def draw(name, weights, letters):
+    """The bytes of a WOFF2 with these letters, at our size, and with the weights from and to.
+
+    How far apart letters stand is that of the regular weight: to have it for each costs 2 KB.
+    """
+    font = subset_font(source(name), letters, layout_features=FEATURES, name_IDs=[0, 13, 14])
+    regular = instantiateVariableFont(font, {"opsz": SIZE, "wght": weights[0]}, inplace=False)
+    font = instantiateVariableFont(font, {"opsz": SIZE, "wght": weights})
+    font["GPOS"] = regular["GPOS"]
+    return woff2(font)
+
+
+def write_face(app, builder):
+    """Before the first page is written: the files of the face."""
+    if builder.format != "html":
+        return
+    folder = Path(app.outdir, "_static")
+    folder.mkdir(parents=True, exist_ok=True)
+    faces = app.config.html_context["typeface"]
+    for old in set(folder.glob("text-*.woff2")) - {folder / face["file"] for face in faces}:
+        old.unlink()
+    for face in faces:
+        if not (folder / face["file"]).exists():
+            (folder / face["file"]).write_bytes(draw(*STYLES[face["style"]]))
+    rules = "".join(map(RULE.format_map, faces))
+    (folder / "typeface.css").write_text(rules, encoding="utf-8")
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.connect("config-inited", find_face)
+    app.connect("write-started", write_face)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,1 @@
+"""Exercises that are solved in the page, in Python."""

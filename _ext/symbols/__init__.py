@@ -1,0 +1,1 @@
+"""Linked reading: symbols that light each other up, and equations as NumPy."""

@@ -1,0 +1,1 @@
+"""Widgets on a page that has no kernel."""

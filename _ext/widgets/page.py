@@ -1,0 +1,208 @@
+"""Widgets in a page without a kernel.
+
+A notebook keeps the state of a widget that it shows. From that the widget's own module draws its
+picture here, in the embedded engine, as it would in a browser. `widget_host.js` brings each picture
+to life; until then, and without JavaScript, it stands there. A page that is no notebook shows a
+widget by a directive, with the traits that differ from their defaults as JSON:
+
+    :::{widget} AttentionExplorer
+    {"sentence": "The boat reached the bank", "row": 4}
+    :::
+
+A widget that only a kernel can move stands in a cell with the tag `needs-kernel` and gets a plain
+note. Each module and each style is written once, to a file that pages refer to; so is each file
+that several modules import.
+"""
+
+import functools
+import hashlib
+import json
+import re
+from collections import Counter
+from html import escape, unescape
+from itertools import chain
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+from traitlets import TraitError
+
+import attnlib.widgets
+from _ext.content.outputs import cell_of
+from _ext.engine import widget_engine
+from attnlib.widgets.kit import base, modules
+
+STORED = re.compile(r'<p data-widget="(\w+)" data-state="([^"]*)">')
+
+_NOTE = """<div class="admonition note kernel-only">
+<p class="admonition-title">Needs a running kernel</p>
+<p>Here stands <code class="literal">{name}</code>.
+It moves when you run this notebook in Jupyter.</p></div>"""
+
+
+@functools.cache
+def engine(name):
+    """The engine in which the module of a widget has run."""
+    return widget_engine(modules.module(name))
+
+
+def slot(name, state):
+    """A widget in its state as HTML: a picture, and what the host needs to bring it to life."""
+    same = base.constant_traits(getattr(attnlib.widgets, name))
+    picture = engine(name)("widget.still(dukpy.state)", state=same | state)
+    own = {trait: value for trait, value in state.items() if trait not in same}
+    data = escape(json.dumps(own, ensure_ascii=False))
+    return f'<div class="widget-slot" data-widget="{name}" data-state="{data}">{picture}</div>'
+
+
+def fill_slots(app, doctree):
+    """Replace what a notebook keeps of each widget by its slot."""
+    for bundle in list(doctree.findall(nodes.container)):
+        if bundle.get("nb_element") != "mime_bundle":
+            continue
+        outputs = {child["mime_type"]: child for child in bundle.children}
+        html, text = (outputs.get(kind) for kind in ("text/html", "text/plain"))
+        stored = STORED.match(html.astext()) if html else None
+        if stored:
+            name, state = stored[1], json.loads(unescape(stored[2]))
+            used_by(app.env).add(use(name, state))
+            html.children = [nodes.raw("", slot(name, state), format="html")]
+        elif "tag_needs-kernel" in cell_of(bundle)["classes"]:
+            note = _NOTE.format(name=escape(text.astext().partition("(")[0]))
+            text.children = [nodes.raw("", note, format="html")]
+
+
+class Widget(SphinxDirective):
+    """A widget of `attnlib.widgets`, with its traits as JSON."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        """Draw the widget, or say which name or trait is wrong."""
+        name = self.arguments[0]
+        try:
+            made = getattr(attnlib.widgets, name)(**json.loads("\n".join(self.content) or "{}"))
+        except (AttributeError, TypeError, ValueError, TraitError) as error:
+            raise self.error(f"widget {name}: {error}") from error
+        return [self.node(name, made.state)]
+
+    def node(self, name, state):
+        """The slot of a widget, noted for its page."""
+        used_by(self.env).add(use(name, state))
+        return nodes.raw("", slot(name, state), format="html")
+
+
+def used_by(env):
+    """The uses of widgets by the page that is read."""
+    return env.widgets_used.setdefault(env.docname, set())
+
+
+def use(name, state):
+    """A widget as a page uses it: its name, and its view if each view has a file of its own."""
+    return name, state["view"] if getattr(attnlib.widgets, name).view_modules else ""
+
+
+@functools.cache
+def apart():
+    """The files that a page has once or not at all.
+
+    Several widgets import them, or one view of a widget, or what stands apart itself.
+    """
+    kinds = [(name, getattr(attnlib.widgets, name)) for name in attnlib.widgets.__all__]
+    counts = Counter(file for name, _ in kinds for file in modules.imported(name))
+    views = {file for _, kind in kinds for file in kind.view_modules.values()}
+    below = {other for file in views for other in modules.imported(file)}
+    return {file for file, count in counts.items() if count > 1} | views | below
+
+
+def scripts(uses):
+    """The scripts that hand these widgets, and the files apart, to the host: {stem: text}.
+
+    With a widget goes what its traits may be, and what is the same in each of its kind.
+    """
+    files, names = set(), {name for name, _ in uses}
+    for name, view in uses:
+        other = {f for v, f in getattr(attnlib.widgets, name).view_modules.items() if v != view}
+        files |= apart().intersection(modules.imported(name, other))
+    texts = {file: _call("registerFile", file, modules.source(file)) for file in sorted(files)}
+    for name in sorted(names):
+        kind = getattr(attnlib.widgets, name)
+        said = modules.module(name, apart()), base.bounds(kind), base.constant_traits(kind)
+        texts[modules.stem(name)] = _call("registerWidget", name, *said)
+    return texts
+
+
+def _call(function, *values):
+    return f"{function}({', '.join(map(json.dumps, values))});\n"
+
+
+def assets(uses):
+    """The files under _static that these widgets need: {name: text}.
+
+    A name changes with its content, so that a reader's browser never keeps an old one.
+    """
+    styles = chain.from_iterable(
+        base.styles(getattr(attnlib.widgets, name), view) for name, view in sorted(uses)
+    )
+    texts = {(file, "css"): modules.style(file) for file in ("kit", *styles)}
+    texts |= {(file, "js"): text for file, text in scripts(uses).items()}
+    return {
+        f"widgets/{file}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
+        for (file, suffix), text in texts.items()
+    }
+
+
+def write_assets(app, builder):
+    """Before the first page is written: what all widgets need, and nothing else."""
+    if builder.format != "html":
+        return
+    static = Path(app.outdir, "_static")
+    kinds = {name: getattr(attnlib.widgets, name).view_modules for name in attnlib.widgets.__all__}
+    wanted = assets([(name, view) for name, views in kinds.items() for view in views or [""]])
+    for old in static.glob("widgets/*"):
+        if f"widgets/{old.name}" not in wanted:
+            old.unlink()
+    for name, text in wanted.items():
+        (static / name).parent.mkdir(parents=True, exist_ok=True)
+        (static / name).write_text(text, encoding="utf-8")
+
+
+def add_files(app, pagename, templatename, context, doctree):
+    """Give a page the host, the modules and the styles that its widgets need, and only those."""
+    used = app.env.widgets_used.get(pagename)
+    if not used:
+        return
+    app.add_js_file("widget_host.js", loading_method="defer")
+    for name in assets(used):
+        if name.endswith(".css"):
+            app.add_css_file(name)
+        else:
+            app.add_js_file(name, loading_method="defer")
+
+
+def _begin(app):
+    if not hasattr(app.env, "widgets_used"):
+        app.env.widgets_used = {}
+
+
+def _forget(app, env, docname):
+    env.widgets_used.pop(docname, None)
+
+
+def _merge(app, env, docnames, other):
+    env.widgets_used |= {
+        name: other.widgets_used[name] for name in docnames & other.widgets_used.keys()
+    }
+
+
+def setup(app):
+    """Register with Sphinx."""
+    app.add_directive("widget", Widget)
+    app.connect("builder-inited", _begin)
+    app.connect("env-purge-doc", _forget)
+    app.connect("env-merge-info", _merge)
+    app.connect("doctree-read", fill_slots)
+    app.connect("write-started", write_assets)
+    app.connect("html-page-context", add_files)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
