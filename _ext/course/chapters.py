@@ -33,7 +33,7 @@ from _ext import ROOT
 WORD, FIGURE, FORMULA, LINE, WIDGET = 0.4, 40, 30, 6, 180
 PREDICTION, QUESTION, EXERCISE = 300, 60, 600
 
-# What a reader can do after each part of `_toc.yml`. The picture of a part is in the folder `parts`,
+# What a reader can do after each part of `_toc.yml`. A part's picture is in the folder `parts`,
 # in a file with its name: the-idea.svg.
 PROMISES = {
     "I. The idea": "Say what attention does, compute it for a short sentence on paper, "
