@@ -107,7 +107,7 @@ def living_objects_alone():
 
 def build(book):
     """Build the book with what makes its pages here and nothing else, and return them as text."""
-    extensions = ["myst_nb", "sphinx_external_toc", "contents", "widget_slot"]
+    extensions = ["myst_nb", "sphinx_external_toc", "_ext.course.contents", "_ext.widgets.page"]
     settings = {
         "extensions": extensions,
         "nb_execution_mode": "off",

@@ -39,7 +39,7 @@ def page(folder, *cells):
     )
     (folder / "index.ipynb").write_text(writes(notebook), encoding="utf-8")
     settings = {
-        "extensions": ["myst_nb", "folding"],
+        "extensions": ["myst_nb", "_ext.content.folding"],
         "nb_execution_mode": "off",
         "myst_enable_extensions": ["colon_fence"],
         "html_theme": "basic",

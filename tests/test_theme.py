@@ -25,7 +25,7 @@ def sphinx(tmp_path):
     """As much of a Sphinx application as the theme looks at, with a Furo that may be spoilt."""
     planted = shutil.copytree(furo.THEME_PATH, tmp_path / "furo")
     config = SimpleNamespace(templates_path=["templates"])
-    builder = SimpleNamespace(config=config, confdir=str(ROOT / "_ext"), format="html")
+    builder = SimpleNamespace(config=config, confdir=str(ROOT / "_ext" / "pages"), format="html")
     builder.app = SimpleNamespace(translator=None)
     builder.theme = SimpleNamespace(get_theme_dirs=lambda: [str(planted)])
     return SimpleNamespace(builder=builder, furo=planted, outdir=tmp_path)
