@@ -48,7 +48,7 @@ function makeTokenizer({ words, letters }, special) {
     const all = [...word];
     if (all.length > LONGEST_WORD) return ["[UNK]"];
     const found = [];
-    for (let from = 0; from < all.length;) {
+    for (let from = 0; from < all.length; ) {
       let to = Math.min(all.length, from + longestPiece);
       let piece;
       for (; to > from; to--) {
@@ -112,8 +112,10 @@ function widened(halves) {
 function gelu(v) {
   const z = Math.abs(v) * Math.SQRT1_2;
   const t = 1 / (1 + 0.3275911 * z);
-  const tail = t * Math.exp(-z * z) * (0.254829592
-    + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))); // 1 - erf(z)
+  const tail =
+    t *
+    Math.exp(-z * z) *
+    (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))); // 1 - erf(z)
   return 0.5 * v * (v < 0 ? tail : 2 - tail);
 }
 
@@ -158,7 +160,9 @@ function makeModel(plan, allocate) {
   lay(next);
   const { buffer, kernel } = allocate(used);
   used = 0;
-  const { layers, x, y, wide, rows } = lay((Kind, size) => new Kind(buffer, next(Kind, size), size));
+  const { layers, x, y, wide, rows } = lay(
+    (Kind, size) => new Kind(buffer, next(Kind, size), size),
+  );
 
   // --- pieces
 
@@ -167,11 +171,17 @@ function makeModel(plan, allocate) {
 
   /** A table of rows: where its scales, first bits and further bits lie. */
   function table(bytes, from, bits) {
-    const perRow = 2 * D / GROUP + D + (D * bits) / 8;
+    const perRow = (2 * D) / GROUP + D + (D * bits) / 8;
     const count = (bytes.length - from) / perRow;
     const halves = new Uint16Array(bytes.buffer, from, (count * D) / GROUP);
     const whole = new Int8Array(bytes.buffer, from + halves.byteLength, count * D);
-    return { bits, scales: widened(halves), whole, bytes, fine: from + halves.byteLength + whole.length };
+    return {
+      bits,
+      scales: widened(halves),
+      whole,
+      bytes,
+      fine: from + halves.byteLength + whole.length,
+    };
   }
 
   function fill({ dense, norms }, bytes) {
@@ -193,7 +203,9 @@ function makeModel(plan, allocate) {
   function refine({ dense }, bytes) {
     let from = 0;
     for (const { whole } of dense) {
-      unpack(bytes, from, BITS.layers, whole.length, (i, fine) => { whole[i] += fine; });
+      unpack(bytes, from, BITS.layers, whole.length, (i, fine) => {
+        whole[i] += fine;
+      });
       from += (whole.length * BITS.layers) / 8;
     }
   }
@@ -236,7 +248,9 @@ function makeModel(plan, allocate) {
   /** out = input W^T + b, for n tokens; rows beyond, up to a multiple of 4, hold nothing. */
   function multiply({ height, width, bias, scales, whole }, input, out) {
     if (kernel) {
-      const [at, ...places] = [input, whole, scales, bias, out, rows].map((view) => view.byteOffset);
+      const [at, ...places] = [input, whole, scales, bias, out, rows].map(
+        (view) => view.byteOffset,
+      );
       return kernel(at, n, ...places, width, height, GROUP);
     }
     for (let o = 0; o < height; o += 2) {
@@ -253,13 +267,24 @@ function makeModel(plan, allocate) {
           const q = input[at + width];
           const r = input[at + 2 * width];
           const s = input[at + 3 * width];
-          a += u * p; b += u * q; c += u * r; d += u * s;
-          e += v * p; f += v * q; g += v * r; h += v * s;
+          a += u * p;
+          b += u * q;
+          c += u * r;
+          d += u * s;
+          e += v * p;
+          f += v * q;
+          g += v * r;
+          h += v * s;
         }
         const to = t * height + o;
-        out[to] = a; out[to + height] = b; out[to + 2 * height] = c; out[to + 3 * height] = d;
-        out[to + 1] = e; out[to + height + 1] = f;
-        out[to + 2 * height + 1] = g; out[to + 3 * height + 1] = h;
+        out[to] = a;
+        out[to + height] = b;
+        out[to + 2 * height] = c;
+        out[to + 3 * height] = d;
+        out[to + 1] = e;
+        out[to + height + 1] = f;
+        out[to + 2 * height + 1] = g;
+        out[to + 3 * height + 1] = h;
       }
     }
   }
@@ -279,7 +304,8 @@ function makeModel(plan, allocate) {
   /** Column block `part` of what the first product made: 0 queries, 1 keys, 2 values; (n, D). */
   function block(part) {
     const copy = new Float32Array(n * D);
-    for (let t = 0; t < n; t++) copy.set(wide.subarray((3 * t + part) * D, (3 * t + part + 1) * D), t * D);
+    for (let t = 0; t < n; t++)
+      copy.set(wide.subarray((3 * t + part) * D, (3 * t + part + 1) * D), t * D);
     return copy;
   }
 

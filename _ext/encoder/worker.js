@@ -16,10 +16,11 @@ const pause = (() => {
   const { port1, port2 } = new MessageChannel();
   const waiting = [];
   port1.onmessage = () => waiting.shift()();
-  return () => new Promise((go) => {
-    waiting.push(go);
-    port2.postMessage(0);
-  });
+  return () =>
+    new Promise((go) => {
+      waiting.push(go);
+      port2.postMessage(0);
+    });
 })();
 
 function start(given) {
@@ -28,7 +29,9 @@ function start(given) {
   let module = null;
   try {
     module = new WebAssembly.Module(decode(plan.kernel));
-  } catch { /* no WebAssembly, none with SIMD, or a policy against it: plain JavaScript */ }
+  } catch {
+    /* no WebAssembly, none with SIMD, or a policy against it: plain JavaScript */
+  }
   model = makeModel(plan, (bytes) => {
     if (!module) return { buffer: new ArrayBuffer(bytes), kernel: null };
     const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / 65536) });
@@ -97,18 +100,25 @@ async function read(job) {
     if (failure) throw failure; // a piece that is lost is not asked for again
     return Promise.race([need(names), all, job.ended]);
   };
-  const tell = (news) => postMessage({ kind: "news", id, ...news }, Object.values(news)
-    .flatMap((value) => value.buffer ?? []));
+  const tell = (news) =>
+    postMessage(
+      { kind: "news", id, ...news },
+      Object.values(news).flatMap((value) => value.buffer ?? []),
+    );
   const layers = numbered("layer");
   const all = need(["words", "base", ...layers]).then(() => new Promise(() => {}));
-  all.catch((error) => { failure = error; });
+  all.catch((error) => {
+    failure = error;
+  });
   await have(["words"]);
   if (job.over) return;
   const found = tokenize(text);
   const { length } = found.tokens;
   if (length > model.most) {
-    throw new RangeError(`A sentence may have at most ${model.most} tokens, [CLS] and [SEP] among `
-      + `them; this one has ${length}.`);
+    throw new RangeError(
+      `A sentence may have at most ${model.most} tokens, [CLS] and [SEP] among ` +
+        `them; this one has ${length}.`,
+    );
   }
   const wrong = hidden.find((t) => !(Number.isInteger(t) && t >= 0 && t < length));
   if (wrong !== undefined) {

@@ -18,7 +18,9 @@ WebAssembly.Memory.prototype = Memory.prototype;
 
 let python, runner;
 let giveUp;
-const failed = new Promise((_, reject) => { giveUp = reject; });
+const failed = new Promise((_, reject) => {
+  giveUp = reject;
+});
 failed.catch(() => {});
 
 /** fetch, which says how much of the files has come; Pyodide would wait for ever for one that fails. */
@@ -26,7 +28,9 @@ function counting(all) {
   const plain = self.fetch.bind(self);
   let come = 0;
   return async (input, init) => {
-    const name = String(input.url ?? input).split("/").pop();
+    const name = String(input.url ?? input)
+      .split("/")
+      .pop();
     try {
       const response = await plain(input, init);
       if (!response.ok) throw new Error(response.status);
@@ -56,7 +60,12 @@ async function start({ base, manifest }) {
   const ours = fetch(base + attnlib).then((response) => response.arrayBuffer());
   importScripts(`${from}pyodide.js`);
   // A list of one entry: Pyodide compares the hash of NumPy with it.
-  const options = { indexURL: from, packageBaseUrl: from, lockFileContents: lock, packages: ["numpy"] };
+  const options = {
+    indexURL: from,
+    packageBaseUrl: from,
+    lockFileContents: lock,
+    packages: ["numpy"],
+  };
   const silent = { stdin: () => null, stdout: () => {}, stderr: () => {} };
   python = await Promise.race([failed, loadPyodide({ ...options, ...silent })]);
   if (!python.loadedPackages.numpy) throw new Error("NumPy did not come as it was listed");
@@ -83,7 +92,9 @@ self.onmessage = async ({ data }) => {
     else run(data);
   } catch (error) {
     // Python never came, or is broken beyond its own errors.
-    const [text] = String(error?.message ?? error).trim().split("\n");
+    const [text] = String(error?.message ?? error)
+      .trim()
+      .split("\n");
     postMessage({ kind: "broken", started: data.kind !== "start", text: text.slice(0, 300) });
   }
 };

@@ -9,11 +9,13 @@
   const article = document.querySelector("article");
   if (!article || !("popover" in article)) return;
 
-  const [, chapter, file] = /(?:chapters[/](\d+)-[^/]*|([^/]*))$/.exec(location.pathname.replace(/[.]html$/, ""));
+  const [, chapter, file] = /(?:chapters[/](\d+)-[^/]*|([^/]*))$/.exec(
+    location.pathname.replace(/[.]html$/, ""),
+  );
   const page = chapter ? Number(chapter) : file;
   const here = ({ only }) => !only.length || only.includes(page);
   const hereInCode = ({ onlyCode }) => !onlyCode.length || onlyCode.includes(page);
-  const symbols = new Map(known.symbols.filter(here).map(symbol => [symbol.name, symbol]));
+  const symbols = new Map(known.symbols.filter(here).map((symbol) => [symbol.name, symbol]));
   const make = (tag, properties = {}, ...children) => {
     const node = Object.assign(document.createElement(tag), properties);
     node.append(...children);
@@ -30,12 +32,12 @@
     const { form, row, code } = symbol;
     forms.set(form, { name });
     if (row && !lost.includes(row)) forms.set(row, { name, row: true });
-    if (hereInCode(symbol)) code.forEach(word => names.set(word, name));
+    if (hereInCode(symbol)) code.forEach((word) => names.set(word, name));
     if (rowsInCode.includes(row)) names.set(row, name);
   }
 
   /* A glyph is an empty element whose class says which letter it draws: mjx-c1D444 is an italic Q. */
-  const ACCENTS = { "˜": "~", "ˆ": "^" };
+  const ACCENTS = { "˜": "~", ˆ: "^" };
   function letter(glyph) {
     const code = /mjx-c([0-9A-F]+)/.exec(glyph.className)?.[1];
     const sign = code ? String.fromCodePoint(parseInt(code, 16)) : "";
@@ -51,14 +53,18 @@
   function spelled(node) {
     const parts = [...node.children].map(letters);
     switch (node.localName) {
-      case "mjx-c": return letter(node);
-      case "mjx-msub": return parts.join("_");
-      case "mjx-msup": return parts.join("^");
+      case "mjx-c":
+        return letter(node);
+      case "mjx-msub":
+        return parts.join("_");
+      case "mjx-msup":
+        return parts.join("^");
       case "mjx-msubsup": {
         const [up, , low] = node.lastElementChild.children; // a spacer between them
         return `${parts[0]}_${letters(low)}^${letters(up)}`;
       }
-      default: return parts.join("");
+      default:
+        return parts.join("");
     }
   }
 
@@ -72,7 +78,7 @@
       if (child.localName !== "mjx-mi" || !next) continue;
       const pair = letters(next) && forms.get(letters(child) + letters(next)); // PE
       if (letters(child) === "d") gradient(child, next);
-      else if (pair) [child, next].forEach(part => mark(part, pair));
+      else if (pair) [child, next].forEach((part) => mark(part, pair));
     }
   }
 
@@ -88,7 +94,7 @@
   function gradient(sign, next) {
     const of = next.matches("[data-symbol]") ? next : next.querySelector("[data-symbol]");
     const found = of && letters(next).startsWith(letters(of)) && forms.get(`d${letters(of)}`);
-    if (found) [sign, of].forEach(part => mark(part, found));
+    if (found) [sign, of].forEach((part) => mark(part, found));
   }
 
   function mark(node, { name, row }) {
@@ -114,13 +120,15 @@
         span.dataset.symbol = name;
         return span;
       });
-      if (marked.some(piece => piece.localName)) text.replaceWith(...marked);
+      if (marked.some((piece) => piece.localName)) text.replaceWith(...marked);
     }
   }
 
   article.querySelectorAll("mjx-math").forEach(markFormula);
   article
-    .querySelectorAll(".cell_input .highlight pre, .highlight-python pre, .highlight-ipython3 pre, code.literal")
+    .querySelectorAll(
+      ".cell_input .highlight pre, .highlight-python pre, .highlight-ipython3 pre, code.literal",
+    )
     .forEach(markCode);
 
   // ---------------------------------------------------------------------------- the light
@@ -129,13 +137,15 @@
   const style = new CSSStyleSheet();
   style.replaceSync(known.style);
   document.adoptedStyleSheets.push(style, light);
-  const quoted = text => `"${CSS.escape(text)}"`;
+  const quoted = (text) => `"${CSS.escape(text)}"`;
 
   /* All places of a symbol but the widget that somebody points at: that one has its own light. */
   function shine({ name, role, parts }, source) {
     const aside = source?.closest(".widget-slot");
     aside?.setAttribute("data-points", "");
-    const places = parts && `.widget-slot:not([data-points]) :is(${parts}) {
+    const places =
+      parts &&
+      `.widget-slot:not([data-points]) :is(${parts}) {
       &:not(path, .cells) { outline: 2px solid var(--lit); }
       &:is(path) { filter: drop-shadow(0 0 2px var(--lit)) drop-shadow(0 0 2px var(--lit)); } }`;
     light.replaceSync(`@media screen { article { --lit: var(--${role}); }
@@ -162,13 +172,17 @@
 
   /* The letters as the page draws them, if it does, or else in the face of the text. */
   function drawn({ name, html }) {
-    const first = article.querySelector(`mjx-math [data-symbol=${quoted(name)}]:not([data-row], :has(+ [data-symbol=${quoted(name)}]))`);
+    const first = article.querySelector(
+      `mjx-math [data-symbol=${quoted(name)}]:not([data-row], :has(+ [data-symbol=${quoted(name)}]))`,
+    );
     const letters = make("span", { className: "letters" });
     letters.innerHTML = html;
-    if (!first || name.startsWith("d") || first.previousElementSibling?.dataset.symbol === name) return letters;
+    if (!first || name.startsWith("d") || first.previousElementSibling?.dataset.symbol === name)
+      return letters;
     const copy = first.cloneNode(true);
     copy.removeAttribute("space");
-    for (const part of [copy, ...copy.querySelectorAll("[data-symbol]")]) part.removeAttribute("data-symbol");
+    for (const part of [copy, ...copy.querySelectorAll("[data-symbol]")])
+      part.removeAttribute("data-symbol");
     const sheet = make("mjx-math", { className: "MJX-TEX" }, copy);
     const container = make("mjx-container", { className: "MathJax" }, sheet);
     container.setAttribute("jax", "CHTML");
@@ -239,32 +253,44 @@
     return [];
   }
 
-  article.addEventListener("pointerover", event => {
-    if (event.pointerType === "touch" || held || event.buttons || menu.contains(event.target)) return;
+  article.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "touch" || held || event.buttons || menu.contains(event.target))
+      return;
     const [place, name] = pointed(event.target);
     if (place && place === lit) clearTimeout(waiting);
     else if (place) later(() => show(place, name), lit ? 120 : 250);
     else if (box.contains(event.target)) clearTimeout(waiting);
     else leave();
   });
-  article.addEventListener("pointerleave", () => { if (!held) leave(); });
-  article.addEventListener("click", event => {
+  article.addEventListener("pointerleave", () => {
+    if (!held) leave();
+  });
+  article.addEventListener("click", (event) => {
     if (box.contains(event.target) || menu.contains(event.target)) return;
     const [place, name] = pointed(event.target);
     const again = held && place === lit;
     if (held) hide();
-    if (!place?.dataset.symbol || again || place.closest("summary, button, label") || !getSelection().isCollapsed) return;
+    if (
+      !place?.dataset.symbol ||
+      again ||
+      place.closest("summary, button, label") ||
+      !getSelection().isCollapsed
+    )
+      return;
     show(place, name);
     held = true;
   });
-  addEventListener("keydown", event => { if (event.key === "Escape") hide(); });
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape") hide();
+  });
 
   /* What was pointed at, or touched, when this file was asked for has its answer, too. */
   const [first, its] = pointed([...article.querySelectorAll(":hover")].at(-1) ?? article);
-  if (first?.dataset.symbol) later(() => {
-    show(first, its);
-    held = matchMedia("(hover: none)").matches;
-  }, 250);
+  if (first?.dataset.symbol)
+    later(() => {
+      show(first, its);
+      held = matchMedia("(hover: none)").matches;
+    }, 250);
 
   // ------------------------------------------------------------------------ the equations
 
@@ -284,19 +310,28 @@
         getSelection().selectAllChildren(code);
         button.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C";
       }
-      setTimeout(() => { button.textContent = label; }, 2000);
+      setTimeout(() => {
+        button.textContent = label;
+      }, 2000);
     });
     return button;
   }
 
   function entry(name) {
     const symbol = symbols.get(name);
-    const button = make("button", { type: "button" }, ...said(symbol).map(line => make("span", { className: line.className }, ...line.childNodes)));
+    const button = make(
+      "button",
+      { type: "button" },
+      ...said(symbol).map((line) =>
+        make("span", { className: line.className }, ...line.childNodes),
+      ),
+    );
     const on = () => shine(symbol);
     const off = () => light.replaceSync("");
     for (const type of ["focus", "pointerenter"]) button.addEventListener(type, on);
     for (const type of ["blur", "pointerleave"]) button.addEventListener(type, off);
-    button.addEventListener("click", () => { // its light stays until the next click, or Escape
+    button.addEventListener("click", () => {
+      // its light stays until the next click, or Escape
       menu.hidePopover();
       on();
       held = true;
@@ -306,7 +341,7 @@
 
   /* As symbols.py does it: the name under which the TeX of a formula is known. */
   function digest(mathml) {
-    const elements = Array.from(mathml.querySelectorAll("*"), element => element.localName);
+    const elements = Array.from(mathml.querySelectorAll("*"), (element) => element.localName);
     let number = 0x811c9dc5;
     for (const sign of [...elements, mathml.textContent.replace(/\s+/g, "")].join(" ")) {
       number = Math.imul(number ^ sign.codePointAt(0), 0x01000193) >>> 0;
@@ -320,20 +355,34 @@
     const number = math.querySelector(".eqno")?.firstChild.textContent ?? "";
     const label = math.closest("[id^=equation-]")?.id.slice("equation-".length);
     menu.setAttribute("aria-label", `Equation ${number}`.trim());
-    const tex = make("pre", { className: "visually-hidden", textContent: known.tex[digest(math.querySelector("mjx-assistive-mml"))] ?? "" });
+    const tex = make("pre", {
+      className: "visually-hidden",
+      textContent: known.tex[digest(math.querySelector("mjx-assistive-mml"))] ?? "",
+    });
     const numpy = make("pre", { textContent: known.numpy[label] ?? "" });
     const copies = make("p", { className: "copies" });
     if (tex.textContent) copies.append(copier("Copy TeX", tex));
     if (numpy.textContent) copies.append(copier("Copy NumPy", numpy));
-    const found = new Set(Array.from(math.querySelectorAll("mjx-math [data-symbol]"), place => place.dataset.symbol));
+    const found = new Set(
+      Array.from(math.querySelectorAll("mjx-math [data-symbol]"), (place) => place.dataset.symbol),
+    );
     const list = make("ul", {}, ...Array.from(found, entry));
-    menu.replaceChildren(copies, tex, ...(numpy.textContent ? [numpy] : []), ...(found.size ? [list] : []));
+    menu.replaceChildren(
+      copies,
+      tex,
+      ...(numpy.textContent ? [numpy] : []),
+      ...(found.size ? [list] : []),
+    );
   }
 
   for (const scroll of article.querySelectorAll(".math-scroll")) {
     const math = scroll.parentElement;
     const number = math.querySelector(".eqno")?.firstChild.textContent ?? "";
-    const button = make("button", { type: "button", className: "equation-button", textContent: "⋯" });
+    const button = make("button", {
+      type: "button",
+      className: "equation-button",
+      textContent: "⋯",
+    });
     button.setAttribute("aria-label", `Equation ${number}: symbols, copy`.replace(" :", ":"));
     button.setAttribute("aria-expanded", "false");
     button.popoverTargetElement = menu;
@@ -344,13 +393,13 @@
     });
     math.append(button);
   }
-  menu.addEventListener("toggle", event => {
+  menu.addEventListener("toggle", (event) => {
     opener.setAttribute("aria-expanded", event.newState === "open");
     if (event.newState !== "open") return;
     stand(menu, opener);
     menu.querySelector("button")?.focus({ preventScroll: true });
   });
-  menu.addEventListener("keydown", event => {
+  menu.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
     if (!step) return;
     const all = [...menu.querySelectorAll("button")];

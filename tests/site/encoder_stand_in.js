@@ -25,17 +25,28 @@
 
   function made(tokens, hidden) {
     const n = tokens.length;
-    const rows = (name, layer) => Float32Array.from({ length: n * D }, (_, k) => 2 * number(tokens[Math.floor(k / D)], name, layer, k % D, Math.floor(k / D)));
+    const rows = (name, layer) =>
+      Float32Array.from(
+        { length: n * D },
+        (_, k) => 2 * number(tokens[Math.floor(k / D)], name, layer, k % D, Math.floor(k / D)),
+      );
     const layers = (name, many) => Array.from({ length: many }, (_, layer) => rows(name, layer));
-    const [queries, keys, values, states] = [["q", LAYERS], ["k", LAYERS], ["v", LAYERS], ["x", LAYERS + 1]].map(([name, many]) => layers(name, many));
-    for (const state of states.slice(1)) state.forEach((x, k) => (state[k] = x + hidden.length / 9));
+    const [queries, keys, values, states] = [
+      ["q", LAYERS],
+      ["k", LAYERS],
+      ["v", LAYERS],
+      ["x", LAYERS + 1],
+    ].map(([name, many]) => layers(name, many));
+    for (const state of states.slice(1))
+      state.forEach((x, k) => (state[k] = x + hidden.length / 9));
     const weights = queries.map((query, layer) => {
       const all = new Float32Array(HEADS * n * n);
       for (let h = 0; h < HEADS; h++) {
         for (let i = 0; i < n; i++) {
           const powers = Array.from({ length: n }, (_, j) => {
             let sum = 0;
-            for (let k = 32 * h; k < 32 * h + 32; k++) sum += query[i * D + k] * keys[layer][j * D + k];
+            for (let k = 32 * h; k < 32 * h + 32; k++)
+              sum += query[i * D + k] * keys[layer][j * D + k];
             return hidden.includes(j) ? 0 : Math.exp(sum / Math.sqrt(32));
           });
           const total = powers.reduce((a, b) => a + b);
@@ -44,13 +55,27 @@
       }
       return all;
     });
-    const mean = Float32Array.from({ length: D }, (_, k) => tokens.reduce((sum, _, i) => sum + (hidden.includes(i) ? 0 : states[LAYERS][i * D + k]), 0));
+    const mean = Float32Array.from({ length: D }, (_, k) =>
+      tokens.reduce((sum, _, i) => sum + (hidden.includes(i) ? 0 : states[LAYERS][i * D + k]), 0),
+    );
     const length = Math.hypot(...mean);
-    return { tokens, weights, states, queries, keys, values, embedding: mean.map((x) => x / length), exact: news.exact };
+    return {
+      tokens,
+      weights,
+      states,
+      queries,
+      keys,
+      values,
+      embedding: mean.map((x) => x / length),
+      exact: news.exact,
+    };
   }
 
   const encoder = (self.encoder = {
-    missing: "", megabytes: 12.4, megabytesMore: 5.9, state: "idle",
+    missing: "",
+    megabytes: 12.4,
+    megabytesMore: 5.9,
+    state: "idle",
     errors: { weights: 0.003, states: 0.005, embedding: 0.0003 },
     listen(hear) {
       heard.add(hear);
@@ -87,7 +112,10 @@
       if (fail) throw new Error(fail);
       if (standIn.held) await new Promise((go) => (standIn.go = go));
       ended();
-      const reading = made(["[CLS]", ...text.toLowerCase().match(/[\p{L}\p{N}]+|[^\s]/gu), "[SEP]"], hidden);
+      const reading = made(
+        ["[CLS]", ...text.toLowerCase().match(/[\p{L}\p{N}]+|[^\s]/gu), "[SEP]"],
+        hidden,
+      );
       say?.({ tokens: reading.tokens });
       for (const [layer, weights] of reading.weights.entries()) {
         await pause();
@@ -97,5 +125,11 @@
       return reading;
     },
   });
-  self.standIn = { asked: [], fail: "", held: false, settle: () => tell({ exact: true }), slow: () => tell({ slow: true }) };
+  self.standIn = {
+    asked: [],
+    fail: "",
+    held: false,
+    settle: () => tell({ exact: true }),
+    slow: () => tell({ slow: true }),
+  };
 })();

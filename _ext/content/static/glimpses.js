@@ -72,9 +72,9 @@ if ("popover" in article) {
     box.hidePopover();
   }
 
-  const linkAt = event => event.target.closest?.("a.reference");
+  const linkAt = (event) => event.target.closest?.("a.reference");
 
-  article.addEventListener("pointerover", event => {
+  article.addEventListener("pointerover", (event) => {
     const link = linkAt(event);
     if (event.pointerType === "touch") return;
     if (link) later(() => show(link), 250);
@@ -82,20 +82,22 @@ if ("popover" in article) {
     else if (open) later(hide, 250);
   });
   article.addEventListener("pointerleave", () => later(hide, 250));
-  article.addEventListener("focusin", event => {
+  article.addEventListener("focusin", (event) => {
     const link = linkAt(event);
     if (link?.matches(":focus-visible")) show(link);
   });
   article.addEventListener("focusout", hide);
-  addEventListener("pointerdown", event => {
+  addEventListener("pointerdown", (event) => {
     touched = event.pointerType === "touch";
     if (!box.contains(event.target) && linkAt(event) !== open) hide();
   });
-  article.addEventListener("click", event => {
+  article.addEventListener("click", (event) => {
     const link = linkAt(event);
     if (!link || !touched || link === open || !said(link)) return hide();
     event.preventDefault();
     show(link);
   });
-  addEventListener("keydown", event => { if (event.key === "Escape") hide(); });
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape") hide();
+  });
 }

@@ -11,16 +11,22 @@
   const listeners = new Set();
   let coming = null;
 
-  const loader = () => new Promise((resolve, reject) => {
-    const script = document.createElement("script");
-    script.src = new URL(facts.loader, src).href;
-    script.onload = resolve;
-    script.onerror = () => reject(new Error("What loads the model did not arrive: is the connection lost?"));
-    document.head.append(script);
-  });
+  const loader = () =>
+    new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = new URL(facts.loader, src).href;
+      script.onload = resolve;
+      script.onerror = () =>
+        reject(new Error("What loads the model did not arrive: is the connection lost?"));
+      document.head.append(script);
+    });
 
   self.encoder = {
-    ...facts, missing: "", state: "idle", listeners, place: new URL("encoder/", src).href,
+    ...facts,
+    missing: "",
+    state: "idle",
+    listeners,
+    place: new URL("encoder/", src).href,
 
     /** hear({state, got, asked, exact, slow, error}) at each change; returns what ends that. */
     listen(hear) {

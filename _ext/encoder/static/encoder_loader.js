@@ -33,7 +33,9 @@
     const again = tries.get(name) ? `?again=${tries.get(name)}` : ""; // not what the cache has
     script.src = new URL(file + again, encoder.place).href;
     // A script that is cut off is no script: that is said below, in words.
-    const quiet = (event) => { if (event.filename === script.src) event.preventDefault(); };
+    const quiet = (event) => {
+      if (event.filename === script.src) event.preventDefault();
+    };
     self.addEventListener("error", quiet);
     return new Promise((resolve, reject) => {
       const end = (why) => {
@@ -52,7 +54,8 @@
   }
 
   const kept = "What has come is kept; the next sentence asks for the rest.";
-  const missing = (name) => `A part of the model (${name}) did not arrive: is the connection lost? ${kept}`;
+  const missing = (name) =>
+    `A part of the model (${name}) did not arrive: is the connection lost? ${kept}`;
   const damaged = (name) => `A part of the model (${name}) arrived damaged. ${kept}`;
 
   /** What a reading waits for goes first: the words, their rows, then layer by layer. */
@@ -82,8 +85,12 @@
     const [file] = plan.pieces[name];
     const mine = worker;
     load(name, file).then(
-      (text) => { if (mine === worker) worker.postMessage({ kind: "piece", name, text }); },
-      (error) => { if (mine === worker) lose(name, error.message); },
+      (text) => {
+        if (mine === worker) worker.postMessage({ kind: "piece", name, text });
+      },
+      (error) => {
+        if (mine === worker) lose(name, error.message);
+      },
     );
     next();
   }
@@ -104,10 +111,13 @@
     worker = new Worker(url, { name: "encoder" });
     URL.revokeObjectURL(url);
     const mine = worker;
-    worker.onmessage = ({ data }) => { if (mine === worker) heard[data.kind](data); };
+    worker.onmessage = ({ data }) => {
+      if (mine === worker) heard[data.kind](data);
+    };
     worker.onerror = (event) => {
       event.preventDefault();
-      if (mine === worker) collapse(`The encoder stopped: ${event.message || "its thread did not start"}.`);
+      if (mine === worker)
+        collapse(`The encoder stopped: ${event.message || "its thread did not start"}.`);
     };
     const { worker: _, ...rest } = plan;
     worker.postMessage({ kind: "start", plan: rest });
@@ -188,7 +198,8 @@
 
   function read(text, { hidden = [], tell, owner } = {}) {
     return new Promise((resolve, reject) => {
-      if (typeof text !== "string") throw new TypeError(`text must be a string; got ${typeof text}`);
+      if (typeof text !== "string")
+        throw new TypeError(`text must be a string; got ${typeof text}`);
       if (owner !== undefined) end(owner, "A newer sentence took its place.");
       const parts = { tokens: [], weights: [], states: [], queries: [], keys: [], values: [] };
       const reading = { id: ++count, owner, tell, parts, resolve, reject };
@@ -203,7 +214,9 @@
             worker.postMessage({ kind: "read", id: reading.id, text, hidden: [...hidden] });
           }
         },
-        (error) => { if (starting) collapse(error.message); },
+        (error) => {
+          if (starting) collapse(error.message);
+        },
       );
     });
   }

@@ -12,7 +12,9 @@ function addCopyButton(pre) {
   button.setAttribute("aria-live", "polite");
   button.addEventListener("click", async () => {
     button.textContent = (await copy(pre)) ? "Copied" : "Press Ctrl+C";
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 2000);
   });
   pre.parentElement.append(button);
 }
@@ -33,13 +35,16 @@ async function copy(pre) {
 /* What is wider than its box can be reached by Tab, and then scrolled by the arrow keys. All
    boxes are measured before the first is changed: a change makes the next measure a layout. */
 const LABELS = {
-  "math-scroll": "Equation", "figure-scroll": "Figure", "table-wrapper": "Table", output: "Output",
+  "math-scroll": "Equation",
+  "figure-scroll": "Figure",
+  "table-wrapper": "Table",
+  output: "Output",
 };
 function reachWide(boxes) {
-  const isWide = boxes.map(box => box.scrollWidth > box.clientWidth + 1);
+  const isWide = boxes.map((box) => box.scrollWidth > box.clientWidth + 1);
   boxes.forEach((box, i) => {
     if (isWide[i] === box.hasAttribute("tabindex")) return;
-    const kind = Object.keys(LABELS).find(name => box.classList.contains(name));
+    const kind = Object.keys(LABELS).find((name) => box.classList.contains(name));
     const label = `${LABELS[kind] ?? "Code"}, scrolls sideways`;
     const attributes = { tabindex: 0, role: "group", "aria-label": label };
     for (const [name, value] of Object.entries(attributes)) {
@@ -51,10 +56,12 @@ function reachWide(boxes) {
 
 document.querySelectorAll("article :not(.cell_output *) > .highlight > pre").forEach(addCopyButton);
 
-const widths = new ResizeObserver(entries => reachWide(entries.map(entry => entry.target)));
+const widths = new ResizeObserver((entries) => reachWide(entries.map((entry) => entry.target)));
 document
-  .querySelectorAll("article pre, .math-scroll, .figure-scroll, .table-wrapper, .cell_output .output")
-  .forEach(box => widths.observe(box));
+  .querySelectorAll(
+    "article pre, .math-scroll, .figure-scroll, .table-wrapper, .cell_output .output",
+  )
+  .forEach((box) => widths.observe(box));
 
 /* Furo opens the menu and the contents by labels of hidden checkboxes, which no key reaches.
    They become buttons, and Tab goes on inside of what they open. */
@@ -71,11 +78,15 @@ function makeButton(label, name, drawer) {
   toggle.addEventListener("change", () => {
     button.setAttribute("aria-expanded", toggle.checked);
     const links = [...drawer.querySelectorAll("a")];
-    if (toggle.checked) links.find(link => link.getClientRects().length)?.focus();
+    if (toggle.checked) links.find((link) => link.getClientRects().length)?.focus();
   });
-  const close = () => { if (toggle.checked) toggle.click(); };
-  drawer.addEventListener("click", event => { if (event.target.closest("a")) close(); });
-  document.addEventListener("keydown", event => {
+  const close = () => {
+    if (toggle.checked) toggle.click();
+  };
+  drawer.addEventListener("click", (event) => {
+    if (event.target.closest("a")) close();
+  });
+  document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !toggle.checked) return;
     close();
     button.focus();
@@ -86,7 +97,7 @@ const DRAWERS = { __navigation: ["Menu", ".sidebar-drawer"], __toc: ["Contents",
 for (const [id, [name, drawer]] of Object.entries(DRAWERS)) {
   document
     .querySelectorAll(`.page label[for="${id}"]`)
-    .forEach(label => makeButton(label, name, document.querySelector(drawer)));
+    .forEach((label) => makeButton(label, name, document.querySelector(drawer)));
 }
 
 /* The search comes when it is asked for, by its link or by "/"; without it the link leads on. */
@@ -96,19 +107,22 @@ function search() {
   const script = document.createElement("script");
   script.src = SEARCH;
   script.onload = () => self.openSearch();
-  script.onerror = () => { location.href = new URL("../search.html", SEARCH); };
+  script.onerror = () => {
+    location.href = new URL("../search.html", SEARCH);
+  };
   return document.head.append(script);
 }
 
-const TYPED = "textarea, select, [contenteditable], " +
+const TYPED =
+  "textarea, select, [contenteditable], " +
   "input:not([type=range], [type=checkbox], [type=radio], [type=button])";
-document.addEventListener("click", event => {
+document.addEventListener("click", (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   if (!event.target.closest("[data-search]")) return;
   event.preventDefault();
   search();
 });
-document.addEventListener("keydown", event => {
+document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.defaultPrevented || event.target.closest?.(TYPED)) return;
   event.preventDefault();
@@ -127,7 +141,7 @@ if (page && matchMedia("(min-width: 63.01em)").matches) requestAnimationFrame(sh
 
 /* A prediction that was made, or given up, opens the answer below it. */
 const answers = Array.from(document.querySelectorAll("article details.answer"));
-addEventListener("predicted", event => {
+addEventListener("predicted", (event) => {
   for (const answer of answers) if (answer.dataset.after === event.detail) answer.open = true;
 });
 
@@ -185,8 +199,9 @@ const linked = document.createElement("script");
 linked.src = new URL("symbols.js", HERE);
 const KNOWN = "mjx-container, .math, pre, code, .widget-slot";
 for (const sign of ["pointerover", "pointerdown", "keydown"]) {
-  addEventListener(sign, event => {
-    const asked = event.key === "Tab" || event.pointerType === "touch" || event.target.closest?.(KNOWN);
+  addEventListener(sign, (event) => {
+    const asked =
+      event.key === "Tab" || event.pointerType === "touch" || event.target.closest?.(KNOWN);
     if (asked && !linked.isConnected) document.head.append(linked);
   });
 }
@@ -195,15 +210,19 @@ for (const sign of ["pointerover", "pointerdown", "keydown"]) {
 function tick() {
   const right = new Set();
   try {
-    JSON.parse(localStorage.getItem("attention-by-hand")).right.forEach(id => right.add(id));
+    JSON.parse(localStorage.getItem("attention-by-hand")).right.forEach((id) => right.add(id));
   } catch {} // nothing is kept, or nothing yet
   for (const link of document.querySelectorAll(".sidebar-tree a[data-asks]")) {
     const asked = Object.entries(JSON.parse(link.dataset.asks));
     const all = asked.flatMap(([key, n]) => Array.from({ length: n }, (_, i) => `${key}/${i + 1}`));
-    link.classList.toggle("done", all.every(id => right.has(id)));
+    link.classList.toggle(
+      "done",
+      all.every((id) => right.has(id)),
+    );
   }
 }
-for (const event of ["storage", "attention-by-hand:progress", "pageshow"]) addEventListener(event, tick);
+for (const event of ["storage", "attention-by-hand:progress", "pageshow"])
+  addEventListener(event, tick);
 
 /* A chapter is where the reader is, and the section. The start page leads on to it, and the contents
    of pages that are no chapters mark it; only this browser knows. What was kept counts only if there
@@ -222,8 +241,9 @@ function kept() {
 
 function leadOn({ href, title }) {
   const [, place, section = ""] = kept();
-  const last = [...document.querySelectorAll("article section a")]
-    .find(link => link !== begin && place && link.href.endsWith(`/${place}`));
+  const last = [...document.querySelectorAll("article section a")].find(
+    (link) => link !== begin && place && link.href.endsWith(`/${place}`),
+  );
   begin.href = last ? last.href + section : href;
   begin.querySelector("strong").textContent = last ? "Continue" : "Begin";
   begin.querySelector("em").textContent = last?.textContent ?? title;

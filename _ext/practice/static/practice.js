@@ -13,12 +13,19 @@
   const RIGHT = "attention-by-hand"; // all that was answered right (kit/progress.js): what erases it erases this
   const KEYS = "Ctrl+Enter runs. Esc, then Tab leaves the editor.";
   const SIZE = "The first run loads Python, some 10 MB.";
-  const FROM_DISK = ["Python does not start in a page that is opened from disk. To solve this here, show "
-    + "the site with ", "make serve", ", or run ", "python -m http.server", " in its folder and open "
-    + "localhost:8000."]; // every other one is code
+  const FROM_DISK = [
+    "Python does not start in a page that is opened from disk. To solve this here, show " +
+      "the site with ",
+    "make serve",
+    ", or run ",
+    "python -m http.server",
+    " in its folder and open " + "localhost:8000.",
+  ]; // every other one is code
   const NOTHING_KEPT = "This browser keeps nothing: copy your code before you leave.";
   const manifestAddress = new URL(
-    document.currentScript.dataset.manifest, document.currentScript.src).href;
+    document.currentScript.dataset.manifest,
+    document.currentScript.src,
+  ).href;
   const slots = [...document.querySelectorAll(".practice-slot[data-exercise]")];
 
   const make = (tag, properties = {}, ...children) => {
@@ -59,7 +66,9 @@
       if (worker !== mine) return;
       worker = new Worker(source.script, { name: "python" });
       const made = worker;
-      made.onmessage = ({ data }) => { if (made === worker) heard[data.kind](data); };
+      made.onmessage = ({ data }) => {
+        if (made === worker) heard[data.kind](data);
+      };
       made.onerror = (event) => {
         event.preventDefault();
         if (made === worker) lost(event.message || "its worker did not start");
@@ -148,8 +157,9 @@
   /** A textarea for Python: Tab, Enter and Backspace know about indentation; Esc, then Tab leaves. */
   function editor(area, go) {
     // Keeps the browser's own undo, which a new value would lose.
-    const put = (text) => document.execCommand("insertText", false, text)
-      || area.setRangeText(text, area.selectionStart, area.selectionEnd, "end");
+    const put = (text) =>
+      document.execCommand("insertText", false, text) ||
+      area.setRangeText(text, area.selectionStart, area.selectionEnd, "end");
     let leaving = false;
     const line = () => {
       const { selectionStart: from, selectionEnd: to, value } = area;
@@ -160,7 +170,9 @@
       if (from === to && !back) return put(" ".repeat(4 - ((from - head) % 4)));
       const last = value.indexOf("\n", to > from && value[to - 1] === "\n" ? to - 1 : to);
       const block = value.slice(head, last < 0 ? value.length : last);
-      const moved = block.replace(/^.+/gm, (row) => (back ? row.replace(/^ {1,4}/, "") : `    ${row}`));
+      const moved = block.replace(/^.+/gm, (row) =>
+        back ? row.replace(/^ {1,4}/, "") : `    ${row}`,
+      );
       if (moved === block) return;
       area.setSelectionRange(head, head + block.length);
       put(moved);
@@ -199,25 +211,39 @@
 
   const kept = {
     get(key) {
-      try { return localStorage.getItem(KEPT + key); } catch { return null; }
+      try {
+        return localStorage.getItem(KEPT + key);
+      } catch {
+        return null;
+      }
     },
     set(key, code) {
       try {
         if (code === null) localStorage.removeItem(KEPT + key);
         else localStorage.setItem(KEPT + key, code);
         return true;
-      } catch { return false; }
+      } catch {
+        return false;
+      }
     },
   };
 
   const solved = {
     all() {
-      try { return [...JSON.parse(localStorage.getItem(RIGHT)).right]; } catch { return []; }
+      try {
+        return [...JSON.parse(localStorage.getItem(RIGHT)).right];
+      } catch {
+        return [];
+      }
     },
     has: (key) => solved.all().includes(key),
     add(key) {
       if (solved.has(key)) return;
-      try { localStorage.setItem(RIGHT, JSON.stringify({ right: [...solved.all(), key] })); } catch { /* said by NOTHING_KEPT */ }
+      try {
+        localStorage.setItem(RIGHT, JSON.stringify({ right: [...solved.all(), key] }));
+      } catch {
+        /* said by NOTHING_KEPT */
+      }
     },
   };
 
@@ -232,8 +258,15 @@
     const named = (tag, name, properties) => [name, make(tag, { className: name, ...properties })];
     const pre = slot.querySelector("pre");
     const view = Object.fromEntries([
-      named("textarea", "code", { spellcheck: false, wrap: "off", defaultValue: pre.textContent.trimEnd() }),
-      named("p", "hint", { id: `practice-hint-${slots.indexOf(slot)}`, textContent: `${KEYS} ${SIZE}` }),
+      named("textarea", "code", {
+        spellcheck: false,
+        wrap: "off",
+        defaultValue: pre.textContent.trimEnd(),
+      }),
+      named("p", "hint", {
+        id: `practice-hint-${slots.indexOf(slot)}`,
+        textContent: `${KEYS} ${SIZE}`,
+      }),
       named("p", "verdict", {}),
       named("pre", "lines", { hidden: true }),
       named("pre", "output", { hidden: true, tabIndex: 0 }),
@@ -256,10 +289,18 @@
     const { code, hint, verdict, lines, output } = view;
     const bar = make("div", { className: "buttons" }, ...buttons);
     const [cell, checker] = slot.children;
-    const before = solved.has(key) ? [make("p", { className: "before", textContent: "✓ Solved before" })] : [];
-    cell.after(make("div", { className: "practice" }, ...before, code, bar, hint, verdict, lines, output));
+    const before = solved.has(key)
+      ? [make("p", { className: "before", textContent: "✓ Solved before" })]
+      : [];
+    cell.after(
+      make("div", { className: "practice" }, ...before, code, bar, hint, verdict, lines, output),
+    );
     if (judge.includes("\n")) {
-      const fold = make("details", { className: "hide" }, make("summary", { textContent: "What checks it" }));
+      const fold = make(
+        "details",
+        { className: "hide" },
+        make("summary", { textContent: "What checks it" }),
+      );
       checker.replaceWith(fold);
       fold.append(checker);
     }
@@ -275,11 +316,15 @@
     let erased = null; // what Reset took away
     let unkept = ""; // said in a browser that keeps nothing
 
-    const fit = () => { code.rows = Math.max(6, code.value.split("\n").length + 1); };
+    const fit = () => {
+      code.rows = Math.max(6, code.value.split("\n").length + 1);
+    };
     const remind = (loading = "") => {
       hint.textContent = loading || unkept || (ready ? KEYS : `${KEYS} ${SIZE}`);
     };
-    const say = (text) => { verdict.textContent = text; };
+    const say = (text) => {
+      verdict.textContent = text;
+    };
     function changed() {
       erased = null;
       reset.textContent = "Reset";
@@ -293,34 +338,48 @@
       changed();
     }
 
-    const go = () => new Promise((done) => {
-      if (job) return done({ passed: false, message: "Another exercise is running: stop it first.", output: "" });
-      output.textContent = lines.textContent = "";
-      output.hidden = lines.hidden = true;
-      stopper.disabled = false;
-      say("Waiting for Python ...");
-      run({
-        code: code.value, exercise,
-        earlier: slots.slice(0, slots.indexOf(slot)).map((other) => other.code),
-        began() { say("Running ..."); },
-        show(text) {
-          output.hidden = false;
-          output.textContent += text;
-        },
-        done(result) {
-          const { passed, message, lines: own } = result;
-          if (document.activeElement === stopper) view.run.focus();
-          stopper.disabled = true;
-          if (passed) solved.add(exercise.key);
-          say(passed ? `✓ ${message}` : message || (output.hidden ? "Done. It prints nothing." : "Done."));
-          lines.hidden = !own.length;
-          lines.textContent = own.join("\n");
-          done({ passed, message, output: output.textContent });
-        },
+    const go = () =>
+      new Promise((done) => {
+        if (job)
+          return done({
+            passed: false,
+            message: "Another exercise is running: stop it first.",
+            output: "",
+          });
+        output.textContent = lines.textContent = "";
+        output.hidden = lines.hidden = true;
+        stopper.disabled = false;
+        say("Waiting for Python ...");
+        run({
+          code: code.value,
+          exercise,
+          earlier: slots.slice(0, slots.indexOf(slot)).map((other) => other.code),
+          began() {
+            say("Running ...");
+          },
+          show(text) {
+            output.hidden = false;
+            output.textContent += text;
+          },
+          done(result) {
+            const { passed, message, lines: own } = result;
+            if (document.activeElement === stopper) view.run.focus();
+            stopper.disabled = true;
+            if (passed) solved.add(exercise.key);
+            say(
+              passed
+                ? `✓ ${message}`
+                : message || (output.hidden ? "Done. It prints nothing." : "Done."),
+            );
+            lines.hidden = !own.length;
+            lines.textContent = own.join("\n");
+            done({ passed, message, output: output.textContent });
+          },
+        });
       });
-    });
     async function press() {
-      if (job) return job.exercise !== exercise && say("Another exercise is running: stop it first.");
+      if (job)
+        return job.exercise !== exercise && say("Another exercise is running: stop it first.");
       await go();
     }
 
@@ -343,10 +402,14 @@
           document.execCommand("copy");
         }
         copy.textContent = "Copied";
-        setTimeout(() => { copy.textContent = "Copy"; }, 2000);
+        setTimeout(() => {
+          copy.textContent = "Copy";
+        }, 2000);
       },
       download() {
-        const href = URL.createObjectURL(new Blob([`${code.value.trimEnd()}\n`], { type: "text/x-python" }));
+        const href = URL.createObjectURL(
+          new Blob([`${code.value.trimEnd()}\n`], { type: "text/x-python" }),
+        );
         make("a", { href, download: `${exercise.key.split("/").pop()}.py` }).click();
         setTimeout(() => URL.revokeObjectURL(href), 1000);
       },
@@ -354,10 +417,14 @@
     for (const [name, act] of Object.entries(acts)) view[name].addEventListener("click", act);
 
     const fold = solutionOf(slot);
-    const isSolution = /^(Show a solution|Solution|Answer)$/.test(fold?.querySelector("summary").textContent);
+    const isSolution = /^(Show a solution|Solution|Answer)$/.test(
+      fold?.querySelector("summary").textContent,
+    );
     if (fold && (isSolution || exercise.name)) {
       fold.classList.toggle("has-button", isSolution);
-      view.solution.addEventListener("click", () => { fold.open = !fold.open; });
+      view.solution.addEventListener("click", () => {
+        fold.open = !fold.open;
+      });
       fold.addEventListener("toggle", () => {
         view.solution.textContent = fold.open ? "Hide solution" : "Show solution";
         view.solution.setAttribute("aria-expanded", fold.open);
@@ -378,7 +445,9 @@
 
   if (location.protocol === "file:") {
     for (const slot of slots) {
-      const parts = FROM_DISK.map((text, i) => (i % 2 ? make("code", { className: "literal", textContent: text }) : text));
+      const parts = FROM_DISK.map((text, i) =>
+        i % 2 ? make("code", { className: "literal", textContent: text }) : text,
+      );
       slot.append(make("p", { className: "practice-note" }, ...parts));
     }
   } else {

@@ -14,13 +14,16 @@
 
   // --- words ----------------------------------------------------------------------------------
 
-  const fold = text => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+  const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
   /* A name of code is found whole and by its parts: masked_fill, LayerNorm, d_k. */
   const tokens = new Map();
   function wordsOf(token) {
     if (!tokens.has(token)) {
-      const parts = token.split(/_|(?<=\p{Ll})(?=\p{Lu})/u).map(fold).filter(Boolean);
+      const parts = token
+        .split(/_|(?<=\p{Ll})(?=\p{Lu})/u)
+        .map(fold)
+        .filter(Boolean);
       tokens.set(token, parts.length > 1 ? [parts.join(""), ...parts] : parts);
     }
     return tokens.get(token);
@@ -33,7 +36,8 @@
   function stem(word) {
     if (!stems.has(word)) {
       const spelt = (IRREGULAR[word] ?? word)
-        .replace(/is(e[ds]?|ing|ations?)$/, "iz$1").replace(/(?<=..)our/, "or");
+        .replace(/is(e[ds]?|ing|ations?)$/, "iz$1")
+        .replace(/(?<=..)our/, "or");
       stems.set(word, stemmer.stemWord(spelt));
     }
     return stems.get(word);
@@ -41,10 +45,10 @@
 
   /* What is asked for; small words count only if there are no others. */
   function asked(query) {
-    const found = (query.match(WORD) ?? []).flatMap(token => {
+    const found = (query.match(WORD) ?? []).flatMap((token) => {
       const [whole, ...parts] = wordsOf(token);
       const isWhole = !parts.length || (token.includes("_") && where.has(whole));
-      return isWhole ? { word: whole, token } : parts.map(word => ({ word, token: word }));
+      return isWhole ? { word: whole, token } : parts.map((word) => ({ word, token: word }));
     });
     const telling = found.filter(({ word }) => !stopwords.includes(word));
     return telling.length ? telling : found;
@@ -66,28 +70,29 @@
     return found;
   }
 
-  const head = text => wordsIn(text.replace(/^\d+\. /, ""));
-  const wordsIn = text => (text.match(WORD) ?? []).flatMap(wordsOf).filter(w => !stopwords.includes(w));
+  const head = (text) => wordsIn(text.replace(/^\d+\. /, ""));
+  const wordsIn = (text) =>
+    (text.match(WORD) ?? []).flatMap(wordsOf).filter((w) => !stopwords.includes(w));
 
   const KINDS = { glossary: "term", references: "source" };
 
-  self.setBookIndex = pages => {
+  self.setBookIndex = (pages) => {
     stemmer = new Stemmer();
     const met = new Set();
     for (const [name, title, entries] of pages) {
       for (const [i, [anchor, heading, lines, terms]] of entries.entries()) {
-        const kind = i ? KINDS[name] ?? "section" : "page";
+        const kind = i ? (KINDS[name] ?? "section") : "page";
         const link = new URL(`${name}.html${kind === "page" ? "" : `#${anchor}`}`, ROOT).href;
         const place = { name, title, anchor, heading, lines, kind, link, head: head(heading) };
-        place.taught = terms.filter(term => !met.has(term) && met.add(term));
+        place.taught = terms.filter((term) => !met.has(term) && met.add(term));
         place.chapter = name.startsWith("chapters/") ? head(title) : null;
         if (kind === "source") place.authors = wordsIn(lines[0].replace(heading, ""));
         places.push(place);
       }
     }
-    const names = new Map(places.filter(p => p.kind === "term").map(p => [p.anchor, p.head]));
+    const names = new Map(places.filter((p) => p.kind === "term").map((p) => [p.anchor, p.head]));
     places.forEach((place, at) => {
-      place.taught = place.taught.map(term => names.get(term) ?? []);
+      place.taught = place.taught.map((term) => names.get(term) ?? []);
       countWords([place.heading, ...place.lines].join("\n"), at);
     });
     for (const word of [...names.values()].flat()) named.add(word);
@@ -104,7 +109,9 @@
   }
   function index() {
     coming ??= bring("_static/language_data.js").then(() => bring("searchindex.js"));
-    coming.catch(() => { coming = null; });
+    coming.catch(() => {
+      coming = null;
+    });
     return coming;
   }
 
@@ -113,20 +120,24 @@
   /* The words of the book that a word means, each with how well: itself, another form of it, a
      longer word that begins with it, a short name such as norm. */
   function meant(word, isLast) {
-    const found = new Map(), same = stem(word), long = isLast ? 2 : 4;
-    const isShort = known => known.length > 3 && same.length < known.length + 3 && same.startsWith(known);
+    const found = new Map(),
+      same = stem(word),
+      long = isLast ? 2 : 4;
+    const isShort = (known) =>
+      known.length > 3 && same.length < known.length + 3 && same.startsWith(known);
     for (const known of where.keys()) {
       if (known === word) found.set(known, 1);
       else if (stem(known) === same) found.set(known, 0.9);
       else if (word.length >= long && known.startsWith(word)) found.set(known, 0.5);
     }
-    if (found.size) for (const known of named) if (!found.has(known) && isShort(known)) found.set(known, 0.3);
+    if (found.size)
+      for (const known of named) if (!found.has(known) && isShort(known)) found.set(known, 0.3);
     return found;
   }
 
   /* How well a heading answers: do all words stand in it, and how much else does? */
   function fit(heading, asks) {
-    const best = asks.map(ask => Math.max(0, ...heading.map(word => ask.get(word) ?? 0)));
+    const best = asks.map((ask) => Math.max(0, ...heading.map((word) => ask.get(word) ?? 0)));
     return Math.min(...best) * Math.min(1, asks.length / heading.length || 0);
   }
 
@@ -135,26 +146,28 @@
   /* What teaches the words stands before what uses them. */
   function score(place, counts, asks) {
     let sum = 0;
-    counts.forEach((count, i) => { sum += asks[i].rare * count / (count + 1.5); });
+    counts.forEach((count, i) => {
+      sum += (asks[i].rare * count) / (count + 1.5);
+    });
     const own = fit(place.head, asks);
     if (own) sum += TAUGHT[place.kind] * (0.4 + own);
     if (own === 1 && place.kind === "term") sum += 100;
-    sum += 30 * Math.max(0, ...place.taught.map(term => fit(term, asks)));
-    if (asks.every(ask => place.authors?.some(word => ask.get(word) > 0.8))) {
-      sum += asks.some(ask => ask.has(place.authors[1])) ? 60 : 40; // the first one's last name
+    sum += 30 * Math.max(0, ...place.taught.map((term) => fit(term, asks)));
+    if (asks.every((ask) => place.authors?.some((word) => ask.get(word) > 0.8))) {
+      sum += asks.some((ask) => ask.has(place.authors[1])) ? 60 : 40; // the first one's last name
     }
     if (place.chapter) sum += 2 + 12 * fit(place.chapter, asks);
     else if (place.kind === "section") sum *= 0.7; // what is looked up
-    return sum + 2 * Math.max(...place.lines.map(line => together(line, asks)), 0);
+    return sum + 2 * Math.max(...place.lines.map((line) => together(line, asks)), 0);
   }
 
   /* How many of the words a line has, and as many again if they follow one another. */
   function together(line, asks) {
     const found = (line.match(WORD) ?? []).map(wordsOf);
-    const has = (words, ask) => words?.some(word => ask.has(word));
-    const many = asks.filter(ask => found.some(words => has(words, ask))).length;
-    const row = asks.length > 1 &&
-      found.some((_, at) => asks.every((ask, i) => has(found[at + i], ask)));
+    const has = (words, ask) => words?.some((word) => ask.has(word));
+    const many = asks.filter((ask) => found.some((words) => has(words, ask))).length;
+    const row =
+      asks.length > 1 && found.some((_, at) => asks.every((ask, i) => has(found[at + i], ask)));
     return many + row * asks.length;
   }
 
@@ -162,8 +175,8 @@
     const words = asked(query);
     const asks = words.map(({ word }, i) => meant(word, i === words.length - 1));
     const unknown = words.filter((_, i) => !asks[i].size);
-    const known = asks.filter(ask => ask.size);
-    const counted = known.map(ask => {
+    const known = asks.filter((ask) => ask.size);
+    const counted = known.map((ask) => {
       const counts = new Map();
       for (const [word, weight] of ask) {
         for (const [at, n] of where.get(word)) counts.set(at, (counts.get(at) ?? 0) + weight * n);
@@ -171,13 +184,16 @@
       ask.rare = Math.log(1 + places.length / counts.size);
       return counts;
     });
-    const all = places.map((place, at) => ({ place, counts: counted.map(each => each.get(at) ?? 0) }));
-    const hits = each => each.counts.filter(Boolean).length;
+    const all = places.map((place, at) => ({
+      place,
+      counts: counted.map((each) => each.get(at) ?? 0),
+    }));
+    const hits = (each) => each.counts.filter(Boolean).length;
     const most = Math.max(0, ...all.map(hits));
-    const found = all.filter(each => most && hits(each) === most);
+    const found = all.filter((each) => most && hits(each) === most);
     for (const each of found) each.score = score(each.place, each.counts, known);
     found.sort((a, b) => b.score - a.score);
-    return { words, unknown, asks: known, most, found: found.map(each => each.place) };
+    return { words, unknown, asks: known, most, found: found.map((each) => each.place) };
   }
 
   /* How many letters differ, up to `limit`. */
@@ -198,11 +214,15 @@
   /* The word of the book that is spelt most like this one, the frequent one first. */
   function like(word) {
     const limit = word.length > 5 ? 2 : 1;
-    const near = [...where].filter(([known]) => known.length > 3 && /^\p{L}+$/u.test(known) &&
-      Math.abs(known.length - word.length) <= limit);
+    const near = [...where].filter(
+      ([known]) =>
+        known.length > 3 &&
+        /^\p{L}+$/u.test(known) &&
+        Math.abs(known.length - word.length) <= limit,
+    );
     return near
       .map(([known, counts]) => ({ known, off: distance(word, known, limit), often: counts.size }))
-      .filter(each => each.off <= limit)
+      .filter((each) => each.off <= limit)
       .sort((a, b) => a.off - b.off || b.often - a.often)[0]?.known;
   }
 
@@ -217,14 +237,15 @@
 
   /* The line that has most of the words, cut around the first of them. */
   function shownLine(place, asks) {
-    const scores = place.lines.map(line => together(line, asks) - 0.5 * line.startsWith("\t"));
+    const scores = place.lines.map((line) => together(line, asks) - 0.5 * line.startsWith("\t"));
     const best = Math.max(...scores);
-    const at = best > 0 ? scores.indexOf(best) : place.lines.findIndex(text => text.length > 40);
+    const at = best > 0 ? scores.indexOf(best) : place.lines.findIndex((text) => text.length > 40);
     const line = place.lines[Math.max(0, at)] ?? "";
     const isCode = line.startsWith("\t");
     const element = make("span", isCode ? "line code" : "line");
-    const hits = [...line.matchAll(WORD)]
-      .filter(([token]) => wordsOf(token).some(word => asks.some(ask => ask.has(word))));
+    const hits = [...line.matchAll(WORD)].filter(([token]) =>
+      wordsOf(token).some((word) => asks.some((ask) => ask.has(word))),
+    );
     let from = line.length > LONG && hits.length ? Math.max(0, hits[0].index - LONG / 2) : 0;
     from = from && line.indexOf(" ", from) + 1;
     let to = from + LONG < line.length ? line.lastIndexOf(" ", from + LONG) : line.length;
@@ -255,7 +276,7 @@
     return element;
   }
 
-  const quoted = words => words.map(({ token }) => `“${token}”`).join(" or ");
+  const quoted = (words) => words.map(({ token }) => `“${token}”`).join(" or ");
   const EMPTY = "Type a word, a symbol such as d_k, or a name from the code.";
 
   /* What to say above the list. */
@@ -277,9 +298,17 @@
       said.push("Try ", button, ". ");
     }
     if (found.length) return [...said, `${count} with the rest:`];
-    return [...said, other ? "Or look" : "Try another word, or look", " in the ",
-      link("glossary", "glossary.html"), ", the ", link("notation", "notation.html"), " or the ",
-      link("reference", "reference.html"), "."];
+    return [
+      ...said,
+      other ? "Or look" : "Try another word, or look",
+      " in the ",
+      link("glossary", "glossary.html"),
+      ", the ",
+      link("notation", "notation.html"),
+      " or the ",
+      link("reference", "reference.html"),
+      ".",
+    ];
   }
 
   /* Shows what is found as one types. Arrow keys go from the field into the list and back. */
@@ -299,7 +328,7 @@
       const result = input.value.trim() ? find(input.value) : { words: [], found: [] };
       said.replaceChildren(...saying(input, result));
       const shown = result.found.slice(0, limit);
-      list.replaceChildren(...shown.map(place => item(place, result.asks)));
+      list.replaceChildren(...shown.map((place) => item(place, result.asks)));
       if (result.found.length > shown.length) {
         const all = link(`All ${result.found.length} places`, "search.html");
         all.search = new URLSearchParams({ q: input.value });
@@ -307,14 +336,14 @@
       }
     }
 
-    form.addEventListener("submit", async event => {
+    form.addEventListener("submit", async (event) => {
       event.preventDefault();
       await show();
       const first = list.querySelector("a");
       if (limit === FEW) first?.click();
       else first?.focus();
     });
-    form.parentElement.addEventListener("keydown", event => {
+    form.parentElement.addEventListener("keydown", (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       const stops = [input, ...list.querySelectorAll("a")];
       const at = stops.indexOf(document.activeElement);
@@ -335,7 +364,7 @@
 
   /* Drawn first without its style, the window would jump. */
   function styled() {
-    return new Promise(done => {
+    return new Promise((done) => {
       const style = document.createElement("link");
       Object.assign(style, { rel: "stylesheet", href: new URL("search.css", STATIC).href });
       Object.assign(style, { onload: done, onerror: done });
@@ -353,7 +382,7 @@
     said.setAttribute("role", "status");
     const box = make("dialog", "search", make("div", "sheet", form, said, make("ol", "found")));
     box.setAttribute("aria-label", "Search this book");
-    box.addEventListener("click", event => {
+    box.addEventListener("click", (event) => {
       const leaves = event.target === box || event.target === close;
       if (leaves || event.target.closest(".found a, .said a")) box.close();
     });
@@ -376,7 +405,11 @@
     input.value = new URLSearchParams(location.search).get("q") ?? "";
     input.addEventListener("input", () => {
       try {
-        history.replaceState(null, "", input.value ? `?${new URLSearchParams({ q: input.value })}` : "?");
+        history.replaceState(
+          null,
+          "",
+          input.value ? `?${new URLSearchParams({ q: input.value })}` : "?",
+        );
       } catch {} // from a disk
     });
     show();

@@ -43,7 +43,10 @@
   function load(name) {
     if (!modules.has(name)) {
       const url = addressOf(sources.get(name));
-      modules.set(name, import(url).finally(() => URL.revokeObjectURL(url)));
+      modules.set(
+        name,
+        import(url).finally(() => URL.revokeObjectURL(url)),
+      );
     }
     return modules.get(name);
   }
@@ -101,10 +104,13 @@
 
   /** A value in few readable signs, and back; the start says of which kind it is. */
   const brief = (x) => (typeof x === "number" ? Number(x.toPrecision(6)) : x);
-  const texted = (value) => (typeof value === "string" ? value : JSON.stringify(value, (_, x) => brief(x)));
+  const texted = (value) =>
+    typeof value === "string" ? value : JSON.stringify(value, (_, x) => brief(x));
   const valued = (text, start) => (typeof start === "string" ? text : JSON.parse(text));
   const encoded = (text) =>
-    encodeURIComponent(text).replaceAll("%20", "+").replace(/%(?:2C|3A|5B|5D|7B|7D)/g, decodeURIComponent);
+    encodeURIComponent(text)
+      .replaceAll("%20", "+")
+      .replace(/%(?:2C|3A|5B|5D|7B|7D)/g, decodeURIComponent);
 
   /** Whether Python, too, would take the value. */
   function within(value, { least, most, whole } = {}) {
@@ -118,7 +124,8 @@
       try {
         const value = valued(texts[trait], start[trait]);
         const [check, bound] = [checks[trait], bounds[trait]];
-        const fits = check ?? (Array.isArray(bound) ? (x) => bound.includes(x) : (x) => within(x, bound));
+        const fits =
+          check ?? (Array.isArray(bound) ? (x) => bound.includes(x) : (x) => within(x, bound));
         if (fits(value, { ...start, ...found })) found[trait] = value;
       } catch {} // no value at all, or of another kind
     }
@@ -136,7 +143,11 @@
     const hash = [anchor, ...parts].filter(Boolean).join("&");
     if (hash === location.hash.slice(1)) return;
     try {
-      history.replaceState(history.state, "", hash ? `#${hash}` : location.pathname + location.search);
+      history.replaceState(
+        history.state,
+        "",
+        hash ? `#${hash}` : location.pathname + location.search,
+      );
     } catch {} // too many at once: the next one says it all
   }
 
@@ -144,7 +155,11 @@
   function save(slot) {
     const { model, start, shared } = alive.get(slot);
     const differs = shared.filter((trait) => texted(model.get(trait)) !== texted(start[trait]));
-    if (differs.length) settings.set(slot, Object.fromEntries(differs.map((trait) => [trait, texted(model.get(trait))])));
+    if (differs.length)
+      settings.set(
+        slot,
+        Object.fromEntries(differs.map((trait) => [trait, texted(model.get(trait))])),
+      );
     else settings.delete(slot);
     waiting ||= setTimeout(write, PAUSE);
   }
@@ -228,7 +243,8 @@
       last.then(() => document.documentElement.setAttribute("data-widgets", "ready"));
     };
     const near = new IntersectionObserver(
-      (entries) => begin(entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target)),
+      (entries) =>
+        begin(entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target)),
       { rootMargin: "100% 0px" },
     );
     for (const slot of sleeping) near.observe(slot);

@@ -6,25 +6,60 @@ import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
 import { buttons, element, html, line, select, sheet, text } from "../kit/markup.js";
 import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
 import {
-  allowed, called, DIVISORS, dotProducts, entropy, multiply, nearest, numpyArray, octaves,
-  softmax, two, words, wordVector,
+  allowed,
+  called,
+  DIVISORS,
+  dotProducts,
+  entropy,
+  multiply,
+  nearest,
+  numpyArray,
+  octaves,
+  softmax,
+  two,
+  words,
+  wordVector,
 } from "../kit/numbers.js";
 
 export const defaults = {
-  sentence: "The cat sat on the mat", d_k: 16, mask: "none", length: 4, width: 1, divisor: "sqrt", row: 0,
+  sentence: "The cat sat on the mat",
+  d_k: 16,
+  mask: "none",
+  length: 4,
+  width: 1,
+  divisor: "sqrt",
+  row: 0,
 };
 export const own = { pointed: null, lens: null };
-export const shared = { sentence: (text) => words(text).length >= 1 && words(text).length <= MAX_TOKENS };
+export const shared = {
+  sentence: (text) => words(text).length >= 1 && words(text).length <= MAX_TOKENS,
+};
 export const layout = "abh-instrument abh-beside";
 
 const MAX_TOKENS = 64;
 const MAX_D_K = 512;
 const D_V = 4; // size of a value
 const STOPS = octaves(MAX_D_K);
-const MASKS = { none: "none", causal: "causal", padding: "padding", both: "causal + padding", window: "window" };
+const MASKS = {
+  none: "none",
+  causal: "causal",
+  padding: "padding",
+  both: "causal + padding",
+  window: "window",
+};
 
 /** The drawing, in units of a 360 x 484 sheet. */
-const SHEET = { width: 360, height: 484, left: 84, top: 64, size: 270, bars: 422, tallest: 50, output: 458, unit: 14 };
+const SHEET = {
+  width: 360,
+  height: 484,
+  left: 84,
+  top: 64,
+  size: 270,
+  bars: 422,
+  tallest: 50,
+  output: 458,
+  unit: 14,
+};
 
 const vectors = new Map();
 
@@ -41,10 +76,16 @@ function vectorsOf(word) {
 export function compute(state) {
   const tokens = words(state.sentence);
   const pairs = tokens.map(vectorsOf);
-  const scores = dotProducts(pairs.map((pair) => pair.query), pairs.map((pair) => pair.key), state.d_k);
+  const scores = dotProducts(
+    pairs.map((pair) => pair.query),
+    pairs.map((pair) => pair.key),
+    state.d_k,
+  );
   const divisor = { sqrt: Math.sqrt(state.d_k), none: 1, d_k: state.d_k }[state.divisor];
   const may = allowed(state.mask, tokens.length, state);
-  const weights = scores.map((row, i) => softmax(row.map((s, j) => (may[i][j] ? s / divisor : -Infinity))));
+  const weights = scores.map((row, i) =>
+    softmax(row.map((s, j) => (may[i][j] ? s / divisor : -Infinity))),
+  );
   const values = pairs.map((pair) => pair.value);
   return { tokens, scores, allowed: may, weights, values, output: multiply(weights, values) };
 }
@@ -55,10 +96,22 @@ function weightOf(state, { tokens, scores, allowed: may, weights, values }) {
   if (Math.max(i, j) >= tokens.length) return null;
   const names = called(tokens);
   const part = (k, role) => Array.from(vectorsOf(tokens[k])[role].slice(0, state.d_k));
-  const divisor = { sqrt: [Math.sqrt(state.d_k), `√${state.d_k}`], none: [1, "1"], d_k: [state.d_k, String(state.d_k)] };
+  const divisor = {
+    sqrt: [Math.sqrt(state.d_k), `√${state.d_k}`],
+    none: [1, "1"],
+    d_k: [state.d_k, String(state.d_k)],
+  };
   return {
-    asks: names[i], names, j, query: part(i, "query"), key: part(j, "key"), scores: scores[i],
-    divisor: divisor[state.divisor], free: may[i], weights: weights[i], values,
+    asks: names[i],
+    names,
+    j,
+    query: part(i, "query"),
+    key: part(j, "key"),
+    scores: scores[i],
+    divisor: divisor[state.divisor],
+    free: may[i],
+    weights: weights[i],
+    values,
   };
 }
 
@@ -73,7 +126,9 @@ export function code(state) {
     both: [position, `may = (j <= i) & (j < ${state.length})`],
     window: [position, `may = abs(i - j) <= ${state.width}`],
   }[state.mask];
-  const divided = { sqrt: "scores / np.sqrt(d_k)", none: "scores", d_k: "scores / d_k" }[state.divisor];
+  const divided = { sqrt: "scores / np.sqrt(d_k)", none: "scores", d_k: "scores / d_k" }[
+    state.divisor
+  ];
   return [
     "import numpy as np",
     "",
@@ -100,17 +155,31 @@ function drawing({ tokens, weights, allowed: may, output }, row) {
     `Heatmap of the attention weights, ${tokens.length} by ${tokens.length}. Row ${tokens[row]}: largest weight ` +
     `${two(top)} on ${tokens[weights[row].indexOf(top)]}. The table below holds the numbers.`;
   return sheet(
-    "sheet", width, height, label,
+    "sheet",
+    width,
+    height,
+    label,
     heatmap({ tokens, weights, allowed: may, row }, SHEET),
     weights[row].map((weight, j) => {
       const [x, tall] = [left + (j + 0.15) * side, tallest * weight];
       const number = { "text-anchor": "middle" };
       return [
-        element("rect", { x, y: bars - tall, width: 0.7 * side, height: tall, fill: "var(--weight)" }),
-        side >= 27 && may[row][j] && text(two(weight), x + 0.35 * side, bars - tall - 5, "weight", number),
+        element("rect", {
+          x,
+          y: bars - tall,
+          width: 0.7 * side,
+          height: tall,
+          fill: "var(--weight)",
+        }),
+        side >= 27 &&
+          may[row][j] &&
+          text(two(weight), x + 0.35 * side, bars - tall - 5, "weight", number),
       ];
     }),
-    text(cut(tokens[row]), left - 8, bars, "query", { "text-anchor": "end", "font-weight": "bold" }),
+    text(cut(tokens[row]), left - 8, bars, "query", {
+      "text-anchor": "end",
+      "font-weight": "bold",
+    }),
     line(`M${left} ${bars}h${size}`),
     blended(output[row]),
   );
@@ -123,13 +192,24 @@ function blended(numbers) {
   const bars = numbers.map((x, c) => {
     const [at, tall] = [left + (c + 0.03) * step, unit * Math.abs(x)];
     return [
-      element("rect", { x: at, y: x < 0 ? y : y - tall, width: 0.28 * step, height: tall, fill: "var(--value)" }),
+      element("rect", {
+        x: at,
+        y: x < 0 ? y : y - tall,
+        width: 0.28 * step,
+        height: tall,
+        fill: "var(--value)",
+      }),
       line(`M${at} ${y}h${0.28 * step}`),
       text(x.toFixed(2).replace("-", "−"), at + 0.33 * step, y + 4, "value"),
     ];
   });
   const end = { "text-anchor": "end", "font-weight": "bold" };
-  return element("g", { "data-part": "output" }, text("output", left - 8, y + 4, "value", end), bars);
+  return element(
+    "g",
+    { "data-part": "output" },
+    text("output", left - 8, y + 4, "value", end),
+    bars,
+  );
 }
 
 export function picture(s) {
@@ -144,7 +224,12 @@ export function picture(s) {
     ? { min: 0, max: tokens.length - 1, value: s.width }
     : { min: 1, max: tokens.length, value: Math.min(s.length, tokens.length) };
   const covers = ["window", "padding", "both"].includes(s.mask);
-  const size = { min: 0, max: STOPS.length - 1, value: nearest(STOPS, s.d_k), "aria-valuetext": `d_k = ${s.d_k}` };
+  const size = {
+    min: 0,
+    max: STOPS.length - 1,
+    value: nearest(STOPS, s.d_k),
+    "aria-valuetext": `d_k = ${s.d_k}`,
+  };
   const typed = { value: s.sentence, spellcheck: "false", autocomplete: "off" };
   return [
     html`<div class="controls">
@@ -161,7 +246,11 @@ ${select("mask", MASKS, s.mask)}</label>
 <span class="with-value">${element("input", { type: "range", name: "extent", ...extent, disabled: !covers })}
 <b class="number">${extent.value}</b></span></label>
 <label><span>Query row</span>
-${select("row", tokens.map((token, i) => [i, `${i + 1}: ${token}`]), row)}</label>
+${select(
+  "row",
+  tokens.map((token, i) => [i, `${i + 1}: ${token}`]),
+  row,
+)}</label>
 </div>`,
     html`<div class="readout">
 <p><span class="big weight" data-part="largest">${two(weights[top])}</span>
@@ -199,9 +288,14 @@ export function live(view) {
   );
   view.on("sentence", "input", (event) => {
     const n = words(event.target.value).length;
-    if (n < 1) return view.say("The sentence needs at least one word. The picture still shows the last one.");
+    if (n < 1)
+      return view.say(
+        "The sentence needs at least one word. The picture still shows the last one.",
+      );
     if (n > MAX_TOKENS) {
-      return view.say(`That is ${n} words; ${MAX_TOKENS} is the most. The picture still shows the last sentence.`);
+      return view.say(
+        `That is ${n} words; ${MAX_TOKENS} is the most. The picture still shows the last sentence.`,
+      );
     }
     view.say("");
     view.set({ sentence: event.target.value, pointed: null }); // another cell is under the pointer now
@@ -210,7 +304,8 @@ export function live(view) {
     event.target.value = view.state().sentence;
     view.say("");
   });
-  const at = (event, svg) => cellAt(event, svg, SHEET.width, words(view.state().sentence).length, SHEET);
+  const at = (event, svg) =>
+    cellAt(event, svg, SHEET.width, words(view.state().sentence).length, SHEET);
   view.on("sheet", "click", (event, svg) => {
     const cell = at(event, svg);
     if (cell) view.set({ row: cell.i });

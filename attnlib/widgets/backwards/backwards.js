@@ -8,23 +8,57 @@
 import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
 import { dotProducts, multiply, numpyArray, softmax, transpose } from "../kit/numbers.js";
 
-const STRAIGHT = [[1, 0], [0, 1], [1, 0], [0, 1]];
-const ACROSS = [[0, 1], [1, 0], [0, 1], [1, 0]];
+const STRAIGHT = [
+  [1, 0],
+  [0, 1],
+  [1, 0],
+  [0, 1],
+];
+const ACROSS = [
+  [0, 1],
+  [1, 0],
+  [0, 1],
+  [1, 0],
+];
 
 export const defaults = {
-  x: [[1, 0, 1, 0], [0, 1, 0, 1]], w_q: STRAIGHT, w_k: ACROSS, w_v: STRAIGHT,
-  row: 0, column: 0, causal: false, stage: "X", cell: "Q.0.1", nudge: 0,
+  x: [
+    [1, 0, 1, 0],
+    [0, 1, 0, 1],
+  ],
+  w_q: STRAIGHT,
+  w_k: ACROSS,
+  w_v: STRAIGHT,
+  row: 0,
+  column: 0,
+  causal: false,
+  stage: "X",
+  cell: "Q.0.1",
+  nudge: 0,
 };
 export const own = { playing: false };
-export const label = ({ row, column }) => `Backwards: from number ${column + 1} of ${WORDS[row]}’s output to X`;
+export const label = ({ row, column }) =>
+  `Backwards: from number ${column + 1} of ${WORDS[row]}’s output to X`;
 
 const WORDS = ["Chai", "piyo"];
 const STAGES = ["forwards", "Z", "V", "A", "S", "Q", "K", "W", "X"];
-const REACHED = { Z: "Z", V: "V", A: "A", S: "S", Q: "Q", K: "K", W_Q: "W", W_K: "W", W_V: "W", X: "X" };
+const REACHED = {
+  Z: "Z",
+  V: "V",
+  A: "A",
+  S: "S",
+  Q: "Q",
+  K: "K",
+  W_Q: "W",
+  W_K: "W",
+  W_V: "W",
+  X: "X",
+};
 const [ROWS, COLUMNS] = [(id) => (id[0] === "W" ? 4 : 2), (id) => (id === "X" ? 4 : 2)];
 const range = (n) => Array.from({ length: n }, (_, i) => i);
 /** The entries of a matrix, and those of all, from the end to the beginning. */
-const names = (id) => range(ROWS(id)).flatMap((i) => range(COLUMNS(id)).map((j) => `${id}.${i}.${j}`));
+const names = (id) =>
+  range(ROWS(id)).flatMap((i) => range(COLUMNS(id)).map((j) => `${id}.${i}.${j}`));
 const NAMES = Object.keys(REACHED).flatMap(names);
 const MOST = 1; // the largest nudge
 const LARGEST = 100;
@@ -32,9 +66,13 @@ const ROOT = Math.SQRT2; // of d_k = 2
 
 // -------------------------------------------------------------------------------- the numbers
 
-const added = (matrix, [i, j], by) => matrix.map((row, r) => row.map((x, c) => (r === i && c === j ? x + by : x)));
+const added = (matrix, [i, j], by) =>
+  matrix.map((row, r) => row.map((x, c) => (r === i && c === j ? x + by : x)));
 const free = (s, i, j) => !s.causal || j <= i;
-const parts = (name) => { const [id, i, j] = name.split("."); return [id, Number(i), Number(j)]; };
+const parts = (name) => {
+  const [id, i, j] = name.split(".");
+  return [id, Number(i), Number(j)];
+};
 
 /** All matrices by their letters, where one entry has been nudged by so much. */
 function forwards(s, by = 0) {
@@ -42,10 +80,24 @@ function forwards(s, by = 0) {
   const made = {};
   const put = (id, matrix) => (made[id] = id === nudged && by ? added(matrix, place, by) : matrix);
   const X = put("X", s.x);
-  const [Q, K, V] = ["Q", "K", "V"].map((id) => put(id, multiply(X, put(`W_${id}`, s[`w_${id.toLowerCase()}`]))));
-  const S = put("S", dotProducts(Q, K, 2).map((row) => row.map((x) => x / ROOT)));
-  const A = put("A", S.map((row, i) => softmax(row.map((x, j) => (free(s, i, j) ? x : -Infinity)))));
-  put("Z", multiply(A.map((row, i) => row.map((a, j) => (free(s, i, j) ? a : 0))), V));
+  const [Q, K, V] = ["Q", "K", "V"].map((id) =>
+    put(id, multiply(X, put(`W_${id}`, s[`w_${id.toLowerCase()}`]))),
+  );
+  const S = put(
+    "S",
+    dotProducts(Q, K, 2).map((row) => row.map((x) => x / ROOT)),
+  );
+  const A = put(
+    "A",
+    S.map((row, i) => softmax(row.map((x, j) => (free(s, i, j) ? x : -Infinity)))),
+  );
+  put(
+    "Z",
+    multiply(
+      A.map((row, i) => row.map((a, j) => (free(s, i, j) ? a : 0))),
+      V,
+    ),
+  );
   return { made, loss: made.Z[s.row][s.column] };
 }
 
@@ -55,15 +107,28 @@ function into(s, m, name) {
   const [id, i, j] = parts(name);
   const keys = (q) => BOTH.filter((k) => free(s, q, k));
   if (id === "Z") return i === s.row && j === s.column ? [["L", 1, "1"]] : [];
-  if (id === "A") return free(s, i, j) ? BOTH.map((c) => [`Z.${i}.${c}`, m.V[j][c], `V.${j}.${c}`]) : [];
-  if (id === "V") return BOTH.filter((q) => free(s, q, i)).map((q) => [`Z.${q}.${j}`, m.A[q][i], `A.${q}.${i}`]);
+  if (id === "A")
+    return free(s, i, j) ? BOTH.map((c) => [`Z.${i}.${c}`, m.V[j][c], `V.${j}.${c}`]) : [];
+  if (id === "V")
+    return BOTH.filter((q) => free(s, q, i)).map((q) => [`Z.${q}.${j}`, m.A[q][i], `A.${q}.${i}`]);
   if (id === "S") {
-    const slope = (k) => (k === j ? m.A[i][j] * keys(i).reduce((rest, l) => (l === j ? rest : rest + m.A[i][l]), 0) : -m.A[i][k] * m.A[i][j]);
+    const slope = (k) =>
+      k === j
+        ? m.A[i][j] * keys(i).reduce((rest, l) => (l === j ? rest : rest + m.A[i][l]), 0)
+        : -m.A[i][k] * m.A[i][j];
     return free(s, i, j) ? keys(i).map((k) => [`A.${i}.${k}`, slope(k), "softmax"]) : [];
   }
   if (id === "Q") return keys(i).map((k) => [`S.${i}.${k}`, m.K[k][j] / ROOT, `K.${k}.${j}`]);
-  if (id === "K") return BOTH.filter((q) => free(s, q, i)).map((q) => [`S.${q}.${i}`, m.Q[q][j] / ROOT, `Q.${q}.${j}`]);
-  if (id === "X") return ["Q", "K", "V"].flatMap((to) => BOTH.map((c) => [`${to}.${i}.${c}`, m[`W_${to}`][j][c], `W_${to}.${j}.${c}`]));
+  if (id === "K")
+    return BOTH.filter((q) => free(s, q, i)).map((q) => [
+      `S.${q}.${i}`,
+      m.Q[q][j] / ROOT,
+      `Q.${q}.${j}`,
+    ]);
+  if (id === "X")
+    return ["Q", "K", "V"].flatMap((to) =>
+      BOTH.map((c) => [`${to}.${i}.${c}`, m[`W_${to}`][j][c], `W_${to}.${j}.${c}`]),
+    );
   return BOTH.map((r) => [`${id[2]}.${r}.${j}`, m.X[r][i], `X.${r}.${i}`]);
 }
 
@@ -80,7 +145,12 @@ function backwards(s, m) {
 export function compute(s) {
   const { made, loss } = forwards(s);
   const slopes = backwards(s, made);
-  const gradients = Object.fromEntries(Object.keys(made).map((id) => [id, made[id].map((row, i) => row.map((_, j) => slopes[`${id}.${i}.${j}`]))]));
+  const gradients = Object.fromEntries(
+    Object.keys(made).map((id) => [
+      id,
+      made[id].map((row, i) => row.map((_, j) => slopes[`${id}.${i}.${j}`])),
+    ]),
+  );
   return { made, loss, slopes, gradients, nudged: forwards(s, s.nudge) };
 }
 
@@ -91,18 +161,39 @@ const TALL = 36;
 const MID = TALL / 2 + 5; // the line of a number that has no slope below it yet
 /** Where each box stands, in units of a 360 x 626 sheet, and the colour of its letter. */
 const BOXES = {
-  Z: [250, 24, "ink"], S: [2, 134, "ink"], A: [126, 134, "weight"],
-  Q: [2, 246, "query"], K: [126, 246, "key"], V: [250, 246, "value"],
-  W_Q: [2, 358, "query"], W_K: [126, 358, "key"], W_V: [250, 358, "value"], X: [72, 542, "ink"],
+  Z: [250, 24, "ink"],
+  S: [2, 134, "ink"],
+  A: [126, 134, "weight"],
+  Q: [2, 246, "query"],
+  K: [126, 246, "key"],
+  V: [250, 246, "value"],
+  W_Q: [2, 358, "query"],
+  W_K: [126, 358, "key"],
+  W_V: [250, 358, "value"],
+  X: [72, 542, "ink"],
 };
 const LOSS = { x: 72, y: 42 };
 const MIDDLE = { "text-anchor": "middle" };
 /** The wires between the boxes, from where numbers go to what they are made of. */
 const WIRES = {
-  L: [["M250 60H180", "Z"]], Z: [["M304 246V96", "V"], ["M180 134C180 110 270 124 280 96", "A"]],
-  A: [["M126 170H110", "S"]], S: [["M56 246V206", "Q"], ["M180 246C180 222 90 232 80 206", "K"]],
-  Q: [["M56 358V318", "W"]], K: [["M180 358V318", "W"]], V: [["M304 358V318", "W"]],
-  W: [["M110 542C110 518 56 530 56 502", "X"], ["M180 542V502", "X"], ["M250 542C250 518 304 530 304 502", "X"]],
+  L: [["M250 60H180", "Z"]],
+  Z: [
+    ["M304 246V96", "V"],
+    ["M180 134C180 110 270 124 280 96", "A"],
+  ],
+  A: [["M126 170H110", "S"]],
+  S: [
+    ["M56 246V206", "Q"],
+    ["M180 246C180 222 90 232 80 206", "K"],
+  ],
+  Q: [["M56 358V318", "W"]],
+  K: [["M180 358V318", "W"]],
+  V: [["M304 358V318", "W"]],
+  W: [
+    ["M110 542C110 518 56 530 56 502", "X"],
+    ["M180 542V502", "X"],
+    ["M250 542C250 518 304 530 304 502", "X"],
+  ],
 };
 
 const center = (name) => {
@@ -121,7 +212,8 @@ function short(x, digits = 3) {
   return sign(said.includes(".") ? said.replace(/\.?0+$/, "") : said);
 }
 /** A slope or a move, with its sign. */
-const signed = (x, digits) => (x > 0 && Number(x.toFixed(digits ?? 3)) ? `+${short(x, digits)}` : short(x, digits));
+const signed = (x, digits) =>
+  x > 0 && Number(x.toFixed(digits ?? 3)) ? `+${short(x, digits)}` : short(x, digits);
 
 const LETTER = { S: "S̃" };
 /** A matrix, or an entry with its place, as a reader writes it. */
@@ -139,7 +231,8 @@ const spoken = (name) => {
   return `${(LETTER[id] ?? id).replace("_", " ")} row ${i + 1} column ${j + 1}`;
 };
 
-const reached = (s, id) => id === "L" ? s.stage !== "forwards" : STAGES.indexOf(REACHED[id]) <= STAGES.indexOf(s.stage);
+const reached = (s, id) =>
+  id === "L" ? s.stage !== "forwards" : STAGES.indexOf(REACHED[id]) <= STAGES.indexOf(s.stage);
 
 function cell(s, now, name, links) {
   const [id, i, j] = parts(name);
@@ -151,16 +244,44 @@ function cell(s, now, name, links) {
   const top = Math.max(...now.gradients[id].flat().map(Math.abs)) || 1;
   const moved = Math.abs(value - now.made[id][i][j]) > 5e-4;
   const all = {
-    class: ["cell", s.cell === name && "self", links.has(name) && "fed", moved && "moved"].filter(Boolean).join(" "), "data-cell": name,
-    role: "button", tabindex: s.cell === name ? 0 : -1, "aria-pressed": String(s.cell === name),
+    class: ["cell", s.cell === name && "self", links.has(name) && "fed", moved && "moved"]
+      .filter(Boolean)
+      .join(" "),
+    "data-cell": name,
+    role: "button",
+    tabindex: s.cell === name ? 0 : -1,
+    "aria-pressed": String(s.cell === name),
     "aria-label": `${spoken(name)}: ${blocked ? "blocked" : short(value)}${known ? `, slope ${signed(slope)}` : ""}`,
   };
-  return element("g", all,
+  return element(
+    "g",
+    all,
     element("rect", { x, y, width: WIDE, height: TALL, class: "back" }),
-    known && slope !== 0 && element("rect", { x: x + 1, y: y + TALL / 2, width: WIDE - 2, height: TALL / 2 - 1, class: "tint", opacity: (0.07 + 0.2 * Math.abs(slope) / top).toFixed(3) }),
-    blocked && element("path", { class: "hatch", d: `M${x} ${y + 18}l18 -18M${x} ${y + 36}l36 -36M${x + 14} ${y + 36}l36 -36M${x + 32} ${y + 36}l18 -18` }),
-    !blocked && text(short(value), x + WIDE / 2, y + (known ? 15 : MID), id === "A" ? "weight" : "muted", MIDDLE),
-    known && text(signed(slope), x + WIDE / 2, y + 31, "ink", { ...MIDDLE, class: "slope" }));
+    known &&
+      slope !== 0 &&
+      element("rect", {
+        x: x + 1,
+        y: y + TALL / 2,
+        width: WIDE - 2,
+        height: TALL / 2 - 1,
+        class: "tint",
+        opacity: (0.07 + (0.2 * Math.abs(slope)) / top).toFixed(3),
+      }),
+    blocked &&
+      element("path", {
+        class: "hatch",
+        d: `M${x} ${y + 18}l18 -18M${x} ${y + 36}l36 -36M${x + 14} ${y + 36}l36 -36M${x + 32} ${y + 36}l18 -18`,
+      }),
+    !blocked &&
+      text(
+        short(value),
+        x + WIDE / 2,
+        y + (known ? 15 : MID),
+        id === "A" ? "weight" : "muted",
+        MIDDLE,
+      ),
+    known && text(signed(slope), x + WIDE / 2, y + 31, "ink", { ...MIDDLE, class: "slope" }),
+  );
 }
 
 /** All ways from the picked entry to the end, as lines as thick as what comes back along them. */
@@ -182,7 +303,10 @@ function ways(s, now) {
   const most = Math.max(...all.map(({ flow }) => flow));
   const lines = all.map(({ name, to, flow }) => {
     const [[x, y], [u, v]] = [center(name), center(to)];
-    return element("path", { d: `M${x} ${y}L${u} ${v}`, "stroke-width": 1.2 + (3.3 * flow) / most });
+    return element("path", {
+      d: `M${x} ${y}L${u} ${v}`,
+      "stroke-width": 1.2 + (3.3 * flow) / most,
+    });
   });
   return { lines, next };
 }
@@ -191,42 +315,88 @@ function drawing(s, now) {
   const { lines, next } = ways(s, now);
   const at = STAGES.indexOf(s.stage);
   const fresh = (to, from) => from === s.stage || (to === "L" && s.stage === "Z");
-  const wires = Object.entries(WIRES).flatMap(([to, all]) => all.map(([d, from]) => element("path", { d, class: fresh(to, from) ? "wire fresh" : "wire", "data-key": `${from}${fresh(to, from)}` })));
-  const rowNames = (x, y) => WORDS.map((word, i) => text(word, x, y + (i + 0.5) * TALL + 4, "muted"));
+  const wires = Object.entries(WIRES).flatMap(([to, all]) =>
+    all.map(([d, from]) =>
+      element("path", {
+        d,
+        class: fresh(to, from) ? "wire fresh" : "wire",
+        "data-key": `${from}${fresh(to, from)}`,
+      }),
+    ),
+  );
+  const rowNames = (x, y) =>
+    WORDS.map((word, i) => text(word, x, y + (i + 0.5) * TALL + 4, "muted"));
   const heads = Object.entries(BOXES).map(([id, [x, y, role]]) => {
     const [letter, low] = id.split("_");
     const lean = html`<tspan font-style="italic">${LETTER[id] ?? letter}</tspan>${low && html`<tspan dy="3" class="low">${low}</tspan>`}`;
     return text(lean, x, y - 6, role, { class: "letter" });
   });
   const all = {
-    viewBox: "0 0 360 626", role: "group", "data-part": "graph",
-    "aria-label": "From X to the one number at the top. Arrow keys go from number to number; page keys walk back and forth.",
+    viewBox: "0 0 360 626",
+    role: "group",
+    "data-part": "graph",
+    "aria-label":
+      "From X to the one number at the top. Arrow keys go from number to number; page keys walk back and forth.",
   };
-  return element("svg", all,
+  return element(
+    "svg",
+    all,
     wires,
     element("g", { class: "ways" }, lines),
     heads,
-    rowNames(240, 134), rowNames(294, 542),
-    element("g", { class: next.has("L") ? "fed loss" : "loss" },
+    rowNames(240, 134),
+    rowNames(294, 542),
+    element(
+      "g",
+      { class: next.has("L") ? "fed loss" : "loss" },
       element("rect", { x: LOSS.x, y: LOSS.y, width: 2 * WIDE, height: TALL, class: "back" }),
-      text(html`<tspan font-style="italic">L</tspan> = <tspan font-style="italic">Z</tspan><tspan dy="3" class="low">${s.row + 1}${s.column + 1}</tspan>`, LOSS.x, LOSS.y - 6, "ink", { class: "letter" }),
+      text(
+        html`<tspan font-style="italic">L</tspan> = <tspan font-style="italic">Z</tspan><tspan dy="3" class="low">${s.row + 1}${s.column + 1}</tspan>`,
+        LOSS.x,
+        LOSS.y - 6,
+        "ink",
+        { class: "letter" },
+      ),
       text(short(now.nudged.loss), LOSS.x + WIDE, LOSS.y + (at > 0 ? 15 : MID), "muted", MIDDLE),
-      at > 0 && text("+1", LOSS.x + WIDE, LOSS.y + 31, "ink", { ...MIDDLE, class: "slope" })),
-    NAMES.map((name) => cell(s, now, name, next)));
+      at > 0 && text("+1", LOSS.x + WIDE, LOSS.y + 31, "ink", { ...MIDDLE, class: "slope" }),
+    ),
+    NAMES.map((name) => cell(s, now, name, next)),
+  );
 }
 
 // -------------------------------------------------------------------------- what is said of it
 
 const CAPTIONS = {
-  forwards: ["Forwards", html`each number goes into the boxes that its wires lead to, and at last into <i>L</i>, one number of <i>Z</i>. Which way should each one move to make <i>L</i> larger?`],
-  Z: ["L and Z", html`<i>L</i> is an entry of <i>Z</i>. Nudge that entry and <i>L</i> moves as much: slope 1. The others do nothing: slope 0.`],
-  V: ["Values", html`a value arrives in each row of <i>Z</i> as many times as its weight there says. Times the slope there, and added, that is its slope.`],
-  A: ["Weights", html`a weight arrives in its row of <i>Z</i> times the value that it carries, one path for each number of the value.`],
-  S: ["Scores", "a score raises its own weight and lowers the others of its row: two paths, added. The slopes of a row add up to 0."],
+  forwards: [
+    "Forwards",
+    html`each number goes into the boxes that its wires lead to, and at last into <i>L</i>, one number of <i>Z</i>. Which way should each one move to make <i>L</i> larger?`,
+  ],
+  Z: [
+    "L and Z",
+    html`<i>L</i> is an entry of <i>Z</i>. Nudge that entry and <i>L</i> moves as much: slope 1. The others do nothing: slope 0.`,
+  ],
+  V: [
+    "Values",
+    html`a value arrives in each row of <i>Z</i> as many times as its weight there says. Times the slope there, and added, that is its slope.`,
+  ],
+  A: [
+    "Weights",
+    html`a weight arrives in its row of <i>Z</i> times the value that it carries, one path for each number of the value.`,
+  ],
+  S: [
+    "Scores",
+    "a score raises its own weight and lowers the others of its row: two paths, added. The slopes of a row add up to 0.",
+  ],
   Q: ["Queries", "a query goes into each score of its row, times the key that it meets there."],
   K: ["Keys", "a key goes into each score of its column, times the query that it meets there."],
-  W: ["What is learnt", html`an entry works for every word. It arrives times the word’s entry in <i>X</i>, and what comes back from all words is added.`],
-  X: ["X, the layer below", "a word went into its query, its key and its value: six paths, added. This is what the layer below is asked to change."],
+  W: [
+    "What is learnt",
+    html`an entry works for every word. It arrives times the word’s entry in <i>X</i>, and what comes back from all words is added.`,
+  ],
+  X: [
+    "X, the layer below",
+    "a word went into its query, its key and its value: six paths, added. This is what the layer below is asked to change.",
+  ],
 };
 
 /** Whose number it is, in words. */
@@ -244,13 +414,28 @@ function ledger(s, now) {
   const [id, i, j] = parts(s.cell);
   const blocked = (id === "S" || id === "A") && !free(s, i, j);
   const head = html`<p class="who"><span>${title(s, s.cell)}</span> <span>${written(s.cell)} = ${blocked ? "blocked" : short(now.nudged.made[id][i][j])}</span></p>`;
-  const box = (...content) => element("div", { class: "ledger", "data-key": `${s.cell} ${s.stage}` }, head, content);
-  if (!reached(s, id)) return box(html`<p class="hint">Its slope is not known yet. Nudge it and look at <i>L</i>, or walk back until the slopes come to it.</p>`);
+  const box = (...content) =>
+    element("div", { class: "ledger", "data-key": `${s.cell} ${s.stage}` }, head, content);
+  if (!reached(s, id))
+    return box(
+      html`<p class="hint">Its slope is not known yet. Nudge it and look at <i>L</i>, or walk back until the slopes come to it.</p>`,
+    );
   const all = into(s, now.made, s.cell);
   const paths = all.length > 3 ? all.filter(([, times]) => times) : all; // of many those that arrive
-  if (!all.length) return box(html`<p class="hint">${blocked ? "Nobody may look here, so it goes into nothing" : html`It does not go into <i>L</i>`}: its slope is <b>0</b>.</p>`);
-  const how = (by) => (by === "softmax" ? "softmax" : by === "1" ? "itself" : html`${written(by)}${(id === "Q" || id === "K") && "/√2"}`);
-  const rows = paths.map(([to, times, by]) => html`<tr><th scope="row">${written(to)}</th><td>${signed(now.slopes[to])}</td><td>${short(times)} <span class="by">${how(by)}</span></td><td>${signed(times * now.slopes[to])}</td></tr>`);
+  if (!all.length)
+    return box(
+      html`<p class="hint">${blocked ? "Nobody may look here, so it goes into nothing" : html`It does not go into <i>L</i>`}: its slope is <b>0</b>.</p>`,
+    );
+  const how = (by) =>
+    by === "softmax"
+      ? "softmax"
+      : by === "1"
+        ? "itself"
+        : html`${written(by)}${(id === "Q" || id === "K") && "/√2"}`;
+  const rows = paths.map(
+    ([to, times, by]) =>
+      html`<tr><th scope="row">${written(to)}</th><td>${signed(now.slopes[to])}</td><td>${short(times)} <span class="by">${how(by)}</span></td><td>${signed(times * now.slopes[to])}</td></tr>`,
+  );
   return box(html`<table><tr><th scope="col">goes into</th><th scope="col">slope there</th><th scope="col">× arrives</th><th scope="col">=</th></tr>${rows}
 <tr class="sum"><th scope="row" colspan="3">${paths.length < all.length ? `${paths.length} of ${all.length} paths arrive; added` : all.length > 1 ? `${all.length} paths, added` : "one path"}: its slope</th><td data-part="slope">${signed(now.slopes[s.cell])}</td></tr></table>`);
 }
@@ -270,34 +455,70 @@ function chart(s, now) {
   const y = (value) => top + tall / 2 - ((value - (low + high) / 2) * tall) / room;
   const point = (by, value) => `${x(by).toFixed(1)} ${y(value).toFixed(1)}`;
   const end = { "text-anchor": "end" };
-  return sheet("chart", 360, 146,
+  return sheet(
+    "chart",
+    360,
+    146,
     `L against the nudge of ${spoken(s.cell)}: now ${short(now.nudged.loss)}${known ? `; its slope foretold ${short(told(s.nudge))}` : ""}`,
     text(html`<tspan font-style="italic">L</tspan>`, left - 8, top + tall / 2 + 4, "ink", end),
-    high - low > 0.02 && [text(short(high, 2), left - 6, y(high) + 6, "muted", end), text(short(low, 2), left - 6, y(low) + 3, "muted", end)],
+    high - low > 0.02 && [
+      text(short(high, 2), left - 6, y(high) + 6, "muted", end),
+      text(short(low, 2), left - 6, y(low) + 3, "muted", end),
+    ],
     line(`M${left} ${top}V${top + tall}H${left + wide}M${x(0)} ${top}V${top + tall}`),
-    [-1, 0, 1].map((part) => text(part ? signed(part * MOST) : "0", x(part * MOST), top + tall + 15, "muted", MIDDLE)),
-    known && element("path", { d: `M${point(-MOST, told(-MOST))}L${point(MOST, told(MOST))}`, class: "told-line" }),
-    element("path", { d: `M${nudges.map((by, k) => point(by, real[k])).join("L")}`, class: "real-line" }),
+    [-1, 0, 1].map((part) =>
+      text(part ? signed(part * MOST) : "0", x(part * MOST), top + tall + 15, "muted", MIDDLE),
+    ),
+    known &&
+      element("path", {
+        d: `M${point(-MOST, told(-MOST))}L${point(MOST, told(MOST))}`,
+        class: "told-line",
+      }),
+    element("path", {
+      d: `M${nudges.map((by, k) => point(by, real[k])).join("L")}`,
+      class: "real-line",
+    }),
     known && element("circle", { cx: x(s.nudge), cy: y(told(s.nudge)), r: 5, class: "told-dot" }),
     element("circle", { cx: x(s.nudge), cy: y(now.nudged.loss), r: 4, fill: "var(--ink)" }),
-    element("path", { d: "M4 137h22", class: "real-line" }), text(html`what <tspan font-style="italic">L</tspan> does`, 32, 141, "ink"),
-    known && [element("path", { d: "M154 137h22", class: "told-line" }), text("what its slope says", 182, 141, "ink")]);
+    element("path", { d: "M4 137h22", class: "real-line" }),
+    text(html`what <tspan font-style="italic">L</tspan> does`, 32, 141, "ink"),
+    known && [
+      element("path", { d: "M154 137h22", class: "told-line" }),
+      text("what its slope says", 182, 141, "ink"),
+    ],
+  );
 }
 
 export function picture(s) {
   const now = compute(s);
   const at = STAGES.indexOf(s.stage);
-  const key = (name, label, sign, disabled) => element("button", { type: "button", name, "aria-label": label, disabled }, sign);
+  const key = (name, label, sign, disabled) =>
+    element("button", { type: "button", name, "aria-label": label, disabled }, sign);
   const caption = (stage) => html`<b>${CAPTIONS[stage][0]}:</b> ${CAPTIONS[stage][1]}`;
-  const chips = STAGES.map((stage, k) => element("button", {
-    type: "button", "data-stage": stage, "aria-label": CAPTIONS[stage][0], "aria-current": k === at && "step", class: k <= at && "past",
-  }, k ? LETTER[stage] ?? stage : "→"));
+  const chips = STAGES.map((stage, k) =>
+    element(
+      "button",
+      {
+        type: "button",
+        "data-stage": stage,
+        "aria-label": CAPTIONS[stage][0],
+        "aria-current": k === at && "step",
+        class: k <= at && "past",
+      },
+      k ? (LETTER[stage] ?? stage) : "→",
+    ),
+  );
   const known = reached(s, parts(s.cell)[0]);
   const moves = now.nudged.loss - now.loss;
-  const wanted = WORDS.flatMap((word, i) => [0, 1].map((c) => [`${i}.${c}`, `${word}’s output, number ${c + 1}`]));
+  const wanted = WORDS.flatMap((word, i) =>
+    [0, 1].map((c) => [`${i}.${c}`, `${word}’s output, number ${c + 1}`]),
+  );
   return [
-    html`<div class="top"><div class="keys">${key("back", "One box forwards again", "◀", at === 0)}${
-      element("button", { type: "button", name: "play", class: "play" }, s.playing ? "❚❚ Pause" : "Walk back")}${key("next", "One box further back", "▶", at === STAGES.length - 1)}</div>
+    html`<div class="top"><div class="keys">${key("back", "One box forwards again", "◀", at === 0)}${element(
+      "button",
+      { type: "button", name: "play", class: "play" },
+      s.playing ? "❚❚ Pause" : "Walk back",
+    )}${key("next", "One box further back", "▶", at === STAGES.length - 1)}</div>
 <div class="chips" role="group" aria-label="How far back" data-part="chips">${chips}</div>
 <div class="reserved caption">${STAGES.map((stage) => html`<p class="ghost" aria-hidden="true">${caption(stage)}</p>`)}<p role="status"><span data-key="${s.stage}">${caption(s.stage)}</span></p></div></div>`,
     html`<div class="said">${ledger(s, now)}
@@ -314,8 +535,17 @@ ${element("input", { type: "range", name: "nudge", min: -MOST, max: MOST, step: 
 
 /** For those who do not see the picture: each matrix with its slopes, as far as they are known. */
 function tables(now, s) {
-  const of = (id) => table(`${LETTER[id] ?? id.replace("_", " ")}: number${reached(s, id) ? " and slope" : ""}`, ["", ...now.made[id][0].map((_, j) => `column ${j + 1}`)],
-    now.made[id].map((row, i) => [`row ${i + 1}`, ...row.map((x, j) => `${short(x)}${reached(s, id) ? `, ${signed(now.gradients[id][i][j])}` : ""}`)]));
+  const of = (id) =>
+    table(
+      `${LETTER[id] ?? id.replace("_", " ")}: number${reached(s, id) ? " and slope" : ""}`,
+      ["", ...now.made[id][0].map((_, j) => `column ${j + 1}`)],
+      now.made[id].map((row, i) => [
+        `row ${i + 1}`,
+        ...row.map(
+          (x, j) => `${short(x)}${reached(s, id) ? `, ${signed(now.gradients[id][i][j])}` : ""}`,
+        ),
+      ]),
+    );
   return html`<div class="visually-hidden">${Object.keys(REACHED).map(of)}</div>`;
 }
 
@@ -323,27 +553,52 @@ function tables(now, s) {
 
 /** Runnable NumPy for what is on the screen: the equations of the chapter, in their order. */
 export function code(s) {
-  const blocked = s.causal ? ["free = np.tri(2, dtype=bool)", "S = np.where(free, S, -np.inf)"] : [];
+  const blocked = s.causal
+    ? ["free = np.tri(2, dtype=bool)", "S = np.where(free, S, -np.inf)"]
+    : [];
   return [
-    "import numpy as np", "",
-    ...Object.entries({ X: s.x, W_Q: s.w_q, W_K: s.w_k, W_V: s.w_v }).flatMap(([name, rows]) => numpyArray(name, rows)), "",
-    "Q, K, V = X @ W_Q, X @ W_K, X @ W_V", "S = Q @ K.T / np.sqrt(2)  # scaled scores", ...blocked,
-    "powers = np.exp(S - S.max(axis=1, keepdims=True))", "A = powers / powers.sum(axis=1, keepdims=True)", "Z = A @ V",
-    `L = Z[${s.row}, ${s.column}]`, "",
-    "dZ = np.zeros((2, 2))", `dZ[${s.row}, ${s.column}] = 1`,
-    "dV = A.T @ dZ", "dA = dZ @ V.T", ...(s.causal ? ["dA[~free] = 0"] : []),
+    "import numpy as np",
+    "",
+    ...Object.entries({ X: s.x, W_Q: s.w_q, W_K: s.w_k, W_V: s.w_v }).flatMap(([name, rows]) =>
+      numpyArray(name, rows),
+    ),
+    "",
+    "Q, K, V = X @ W_Q, X @ W_K, X @ W_V",
+    "S = Q @ K.T / np.sqrt(2)  # scaled scores",
+    ...blocked,
+    "powers = np.exp(S - S.max(axis=1, keepdims=True))",
+    "A = powers / powers.sum(axis=1, keepdims=True)",
+    "Z = A @ V",
+    `L = Z[${s.row}, ${s.column}]`,
+    "",
+    "dZ = np.zeros((2, 2))",
+    `dZ[${s.row}, ${s.column}] = 1`,
+    "dV = A.T @ dZ",
+    "dA = dZ @ V.T",
+    ...(s.causal ? ["dA[~free] = 0"] : []),
     "dS = A * (dA - (A * dA).sum(axis=1, keepdims=True))",
     "dQ, dK = dS @ K / np.sqrt(2), dS.T @ Q / np.sqrt(2)",
     "dW_Q, dW_K, dW_V = X.T @ dQ, X.T @ dK, X.T @ dV",
     "dX = dQ @ W_Q.T + dK @ W_K.T + dV @ W_V.T",
-    'for name in ("dV", "dA", "dS", "dQ", "dK", "dW_Q", "dW_K", "dW_V", "dX"):', '    print(name, *globals()[name].round(6))',
+    'for name in ("dV", "dA", "dS", "dQ", "dK", "dW_Q", "dW_K", "dW_V", "dX"):',
+    "    print(name, *globals()[name].round(6))",
   ];
 }
 
-const fits = (matrix, rows, columns) => Array.isArray(matrix) && matrix.length === rows && matrix.every((row) =>
-  Array.isArray(row) && row.length === columns && row.every((x) => typeof x === "number" && Math.abs(x) <= LARGEST));
+const fits = (matrix, rows, columns) =>
+  Array.isArray(matrix) &&
+  matrix.length === rows &&
+  matrix.every(
+    (row) =>
+      Array.isArray(row) &&
+      row.length === columns &&
+      row.every((x) => typeof x === "number" && Math.abs(x) <= LARGEST),
+  );
 export const shared = {
-  x: (x) => fits(x, 2, 4), w_q: (w) => fits(w, 4, 2), w_k: (w) => fits(w, 4, 2), w_v: (w) => fits(w, 4, 2),
+  x: (x) => fits(x, 2, 4),
+  w_q: (w) => fits(w, 4, 2),
+  w_k: (w) => fits(w, 4, 2),
+  w_v: (w) => fits(w, 4, 2),
   cell: (cell) => NAMES.includes(cell),
 };
 
@@ -392,25 +647,41 @@ export function live(view) {
   });
   view.on("next", "click", () => go(at() + 1));
   view.on("back", "click", () => go(at() - 1));
-  view.on("chips", "click", ({ target }) => target.dataset.stage && go(STAGES.indexOf(target.dataset.stage)));
+  view.on(
+    "chips",
+    "click",
+    ({ target }) => target.dataset.stage && go(STAGES.indexOf(target.dataset.stage)),
+  );
   view.on("graph", "click", ({ target }) => {
     const name = target.closest("[data-cell]")?.dataset.cell;
     if (name) pick(name);
   });
-  view.listen(self, "keydown", (event) => {
-    const { target, key } = event;
-    if (!view.part("graph").contains(target) || event.altKey || event.ctrlKey || event.metaKey) return;
-    const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[key];
-    const turn = { PageDown: 1, PageUp: -1 }[key];
-    if (!way && !turn) return;
-    event.preventDefault();
-    if (turn) go(at() + turn);
-    else {
-      const name = beside(view.state().cell, way);
-      if (name) pick(name);
-    }
-    requestAnimationFrame(() => requestAnimationFrame(() => view.root.querySelector(".cell.self").focus({ preventScroll: true })));
-  }, { capture: true });
+  view.listen(
+    self,
+    "keydown",
+    (event) => {
+      const { target, key } = event;
+      if (!view.part("graph").contains(target) || event.altKey || event.ctrlKey || event.metaKey)
+        return;
+      const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[
+        key
+      ];
+      const turn = { PageDown: 1, PageUp: -1 }[key];
+      if (!way && !turn) return;
+      event.preventDefault();
+      if (turn) go(at() + turn);
+      else {
+        const name = beside(view.state().cell, way);
+        if (name) pick(name);
+      }
+      requestAnimationFrame(() =>
+        requestAnimationFrame(() =>
+          view.root.querySelector(".cell.self").focus({ preventScroll: true }),
+        ),
+      );
+    },
+    { capture: true },
+  );
   view.on("nudge", "input", ({ target }) => view.set({ nudge: Number(target.value) }));
   view.on("wanted", "change", ({ target }) => {
     const [row, column] = target.value.split(".").map(Number);

@@ -5,21 +5,48 @@
 import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
 
 export const defaults = {
-  n: 4096, d_model: 512, n_heads: 8, n_layers: 6, bytes: 4, kind: "full", width: 256, group: 4, memory: 24,
+  n: 4096,
+  d_model: 512,
+  n_heads: 8,
+  n_layers: 6,
+  bytes: 4,
+  kind: "full",
+  width: 256,
+  group: 4,
+  memory: 24,
 };
 export const layout = "abh-instrument";
 
 const KINDS = {
-  full: "full attention", blockwise: "in blocks of 128 queries", window: "sliding window",
-  grouped: "grouped queries, in blocks", linear: "linear attention",
+  full: "full attention",
+  blockwise: "in blocks of 128 queries",
+  window: "sliding window",
+  grouped: "grouped queries, in blocks",
+  linear: "linear attention",
 };
-const SHORT = { full: "full", blockwise: "blocks", window: "window", grouped: "grouped", linear: "linear" };
-const BYTES = [[8, "8, float64"], [4, "4, float32"], [2, "2, float16"], [1, "1, int8"]];
+const SHORT = {
+  full: "full",
+  blockwise: "blocks",
+  window: "window",
+  grouped: "grouped",
+  linear: "linear",
+};
+const BYTES = [
+  [8, "8, float64"],
+  [4, "4, float32"],
+  [2, "2, float16"],
+  [1, "1, int8"],
+];
 /** d_model, heads and layers. */
 const MODELS = {
-  "512 8 6": "Transformer, base", "768 12 12": "BERT base, GPT-2 small", "12288 96 96": "GPT-3",
-  "4096 32 32": "Llama 3.1 8B", "8192 64 80": "Llama 3.1 70B", "16384 128 126": "Llama 3.1 405B",
-  "4096 32 36": "Qwen3 8B", "": "your own",
+  "512 8 6": "Transformer, base",
+  "768 12 12": "BERT base, GPT-2 small",
+  "12288 96 96": "GPT-3",
+  "4096 32 32": "Llama 3.1 8B",
+  "8192 64 80": "Llama 3.1 70B",
+  "16384 128 126": "Llama 3.1 405B",
+  "4096 32 36": "Qwen3 8B",
+  "": "your own",
 };
 /** Heads that share keys and values in the models that do so: each of the four has 8 heads of keys. */
 const SHARED = { "4096 32 32": 4, "4096 32 36": 4, "8192 64 80": 8, "16384 128 126": 16 };
@@ -30,7 +57,17 @@ const STOPS = Array.from({ length: 27 }, (_, half) => Math.round(2 ** (7 + half 
 
 /** The drawing, in units of a 360 x 420 sheet; powers of 2 of tokens, of 10 of bytes. */
 const SHEET = {
-  width: 360, height: 420, left: 52, top: 30, wide: 236, tall: 180, fewest: 7, most: 20, least: 5, largest: 14, apart: 17,
+  width: 360,
+  height: 420,
+  left: 52,
+  top: 30,
+  wide: 236,
+  tall: 180,
+  fewest: 7,
+  most: 20,
+  least: 5,
+  largest: 14,
+  apart: 17,
 };
 
 /** The roofline below it: powers of 2 of FLOPs a byte, of 10 of the share of the chip's FLOPs. */
@@ -38,13 +75,18 @@ const ROOF = { top: 286, tall: 90, least: -2, most: 12, lowest: -3 };
 
 /** [smallest, largest, what it is called] of each size that is typed. */
 const RANGES = {
-  d_model: [1, 65536, "d_model"], n_heads: [1, 1024, "Heads"], n_layers: [1, 1024, "Layers"],
-  width: [0, 2 ** 20, "The width of the window"], group: [1, 1024, "Heads that share"],
+  d_model: [1, 65536, "d_model"],
+  n_heads: [1, 1024, "Heads"],
+  n_layers: [1, 1024, "Layers"],
+  width: [0, 2 ** 20, "The width of the window"],
+  group: [1, 1024, "Heads that share"],
 };
 
 const inRange = (x, [least, most]) => Number.isInteger(x) && x >= least && x <= most;
 export const shared = {
-  n: (n) => inRange(n, [1, 2 ** 20]), n_layers: (x) => inRange(x, RANGES.n_layers), width: (x) => inRange(x, RANGES.width),
+  n: (n) => inRange(n, [1, 2 ** 20]),
+  n_layers: (x) => inRange(x, RANGES.n_layers),
+  width: (x) => inRange(x, RANGES.width),
   d_model: (x) => inRange(x, RANGES.d_model),
   n_heads: (x, s) => inRange(x, RANGES.n_heads) && s.d_model % x === 0,
   group: (x, s) => inRange(x, RANGES.group) && s.n_heads % x === 0,
@@ -121,7 +163,10 @@ const y = (bytes) => {
 };
 
 const curve = (s, kind) =>
-  "M" + STOPS.map((n) => `${x(n).toFixed(1)} ${y(held(compute({ ...s, kind, n }))).toFixed(1)}`).join("L");
+  "M" +
+  STOPS.map((n) => `${x(n).toFixed(1)} ${y(held(compute({ ...s, kind, n }))).toFixed(1)}`).join(
+    "L",
+  );
 
 /** The ends of the curves by name, from the top, far enough apart to be read. */
 function ends(s) {
@@ -129,7 +174,9 @@ function ends(s) {
   const kinds = Object.keys(KINDS);
   const found = kinds.map((kind) => ({ kind, at: y(held(compute({ ...s, kind, n: 2 ** most }))) }));
   found.sort((one, other) => one.at - other.at);
-  found.forEach((end, i) => { if (i) end.at = Math.max(end.at, found[i - 1].at + apart); });
+  found.forEach((end, i) => {
+    if (i) end.at = Math.max(end.at, found[i - 1].at + apart);
+  });
   found.reverse().forEach((end, i) => {
     end.at = Math.min(end.at, i ? found[i - 1].at - apart : top + tall);
   });
@@ -142,7 +189,11 @@ function memories(s, found) {
   const thin = { stroke: "var(--muted)", "stroke-width": 1.3 };
   return [
     text("Bytes held at once, against tokens", 0, 14, "ink"),
-    [[1e6, "1 MB"], [1e9, "1 GB"], [1e12, "1 TB"]].map(([bytes, name]) => [
+    [
+      [1e6, "1 MB"],
+      [1e9, "1 GB"],
+      [1e12, "1 TB"],
+    ].map(([bytes, name]) => [
       text(name, left - 6, y(bytes) + 4, "muted", { "text-anchor": "end" }),
       line(`M${left} ${y(bytes).toFixed(1)}h${wide}`, { "stroke-opacity": 0.4 }),
     ]),
@@ -151,12 +202,19 @@ function memories(s, found) {
       return text(commas(2 ** power), x(2 ** power), top + tall + 16, "muted", anchor);
     }),
     line(`M${left} ${top}V${top + tall}h${wide}`),
-    Object.keys(KINDS).filter((kind) => kind !== s.kind).map((kind) => line(curve(s, kind), thin)),
-    line(`M${left} ${y(s.memory * 1e9).toFixed(1)}h${wide}`, { stroke: "var(--ink)", "stroke-dasharray": "5 3" }),
+    Object.keys(KINDS)
+      .filter((kind) => kind !== s.kind)
+      .map((kind) => line(curve(s, kind), thin)),
+    line(`M${left} ${y(s.memory * 1e9).toFixed(1)}h${wide}`, {
+      stroke: "var(--ink)",
+      "stroke-dasharray": "5 3",
+    }),
     line(curve(s, s.kind), { stroke: "var(--ink)", "stroke-width": 2.5 }),
     ends(s).map(({ kind, at }) => {
       const chosen = kind === s.kind;
-      return text(SHORT[kind], left + wide + 6, at + 4, chosen ? "ink" : "muted", { "font-weight": chosen && "bold" });
+      return text(SHORT[kind], left + wide + 6, at + 4, chosen ? "ink" : "muted", {
+        "font-weight": chosen && "bold",
+      });
     }),
     line(`M${x(s.n).toFixed(1)} ${top}V${top + tall}`, { stroke: "var(--ink)" }),
     element("circle", { cx: x(s.n), cy: y(held(found)), r: 4.5, fill: "var(--ink)" }),
@@ -179,32 +237,51 @@ const waits = (intensity) => `${(100 * (1 - done(intensity))).toFixed(1)} %`;
 function roofline({ reading, writing }) {
   const { left, wide } = SHEET;
   const [first, last] = [2 ** ROOF.least, 2 ** ROOF.most];
-  const corners = [first, RIDGE, last].map((at) => `${across(at).toFixed(1)} ${up(done(at)).toFixed(1)}`);
+  const corners = [first, RIDGE, last].map(
+    (at) => `${across(at).toFixed(1)} ${up(done(at)).toFixed(1)}`,
+  );
   const bottom = ROOF.top + ROOF.tall;
   const dot = (name, intensity, [dx, dy], anchor) => [
-    element("circle", { cx: across(intensity), cy: up(done(intensity)), r: 4.5, fill: "var(--ink)", "data-dot": name }),
-    text(name, across(intensity) + dx, Math.min(up(done(intensity)) + dy, bottom - 3), "ink", { "text-anchor": anchor }),
+    element("circle", {
+      cx: across(intensity),
+      cy: up(done(intensity)),
+      r: 4.5,
+      fill: "var(--ink)",
+      "data-dot": name,
+    }),
+    text(name, across(intensity) + dx, Math.min(up(done(intensity)) + dy, bottom - 3), "ink", {
+      "text-anchor": anchor,
+    }),
   ];
   return [
     text("Share of its FLOPs the chip can do, by FLOPs a byte", 0, ROOF.top - 24, "ink"),
     [1, 0.1, 0.01].map((share) =>
-      text(`${100 * share} %`, left - 6, up(share) + 4, "muted", { "text-anchor": "end" })),
+      text(`${100 * share} %`, left - 6, up(share) + 4, "muted", { "text-anchor": "end" }),
+    ),
     [1, 16, 256, 4096].map((at) =>
-      text(commas(at), across(at), bottom + 16, "muted", { "text-anchor": at === last ? "end" : "middle" })),
+      text(commas(at), across(at), bottom + 16, "muted", {
+        "text-anchor": at === last ? "end" : "middle",
+      }),
+    ),
     line(`M${left} ${ROOF.top}V${bottom}h${wide}`),
     line(`M${corners.join("L")}`, { stroke: "var(--ink)", "stroke-width": 1.3 }),
-    across(reading) < left + 60 ? dot("reading", reading, [-4, -22], "start") : dot("reading", reading, [-8, -5], "end"),
+    across(reading) < left + 60
+      ? dot("reading", reading, [-4, -22], "start")
+      : dot("reading", reading, [-8, -5], "end"),
     dot("writing", writing, [9, 8], "start"),
   ];
 }
 
 function drawing(s, found) {
   return sheet(
-    "sheet", SHEET.width, SHEET.height,
+    "sheet",
+    SHEET.width,
+    SHEET.height,
     "Bytes held at once against tokens, with the limit, five curves; and the share of its FLOPs " +
       "that the chip can do against FLOPs a byte, for reading a prompt and for writing a token; the table below " +
       "holds the numbers",
-    memories(s, found), roofline(found),
+    memories(s, found),
+    roofline(found),
   );
 }
 
@@ -212,12 +289,17 @@ export function picture(s) {
   const found = compute(s);
   const away = STOPS.map((stop) => Math.abs(Math.log(stop / s.n)));
   const slider = {
-    min: 0, max: STOPS.length - 1, value: away.indexOf(Math.min(...away)), "aria-valuetext": `${commas(s.n)} tokens`,
+    min: 0,
+    max: STOPS.length - 1,
+    value: away.indexOf(Math.min(...away)),
+    "aria-valuetext": `${commas(s.n)} tokens`,
   };
   const sizes = `${s.d_model} ${s.n_heads} ${s.n_layers}`;
   const field = (name, label, hidden = false) =>
     element(
-      "label", { hidden }, html`<span>${label}</span>`,
+      "label",
+      { hidden },
+      html`<span>${label}</span>`,
       element("input", { type: "text", inputmode: "decimal", name, value: String(s[name]) }),
     );
   const number = (part, said) => element("b", { class: "number", "data-part": part }, said);
@@ -266,11 +348,23 @@ tera-FLOPs and 1.555 terabytes a second.</p>`,
 function numbers(s) {
   const rows = STOPS.filter((_, i) => i % 4 === 0).map((n) => {
     const found = compute({ ...s, n });
-    const sizes = [amount(found.weights, "B"), amount(found.cache, "B"), amount(totalOf(found), "")];
+    const sizes = [
+      amount(found.weights, "B"),
+      amount(found.cache, "B"),
+      amount(totalOf(found), ""),
+    ];
     const intensities = [found.reading, found.writing].map((each) => each.toPrecision(3));
     return [commas(n), ...sizes, ...intensities, fits(found, s) ? "yes" : "no"];
   });
-  const heads = ["tokens", "weights of one layer", "cache", "FLOPs a layer", "FLOPs a byte, reading", "FLOPs a byte, writing", "fits"];
+  const heads = [
+    "tokens",
+    "weights of one layer",
+    "cache",
+    "FLOPs a layer",
+    "FLOPs a byte, reading",
+    "FLOPs a byte, writing",
+    "fits",
+  ];
   return table(`${KINDS[s.kind]}: memory and work`, heads, rows);
 }
 
@@ -278,7 +372,9 @@ function numbers(s) {
 export function complaint(state, name, text) {
   const value = Number(text);
   if (name === "memory") {
-    return value > 0 && value <= 1e6 ? "" : "Memory must be a number of gigabytes above 0, up to 1,000,000.";
+    return value > 0 && value <= 1e6
+      ? ""
+      : "Memory must be a number of gigabytes above 0, up to 1,000,000.";
   }
   const [least, most, called] = RANGES[name];
   if (text.trim() === "" || !Number.isInteger(value) || value < least || value > most) {
@@ -299,9 +395,11 @@ export function code(state) {
   const { kind, n, d_model, n_heads, n_layers, bytes, width, group } = state;
   const pairsOf =
     kind === "window"
-      ? ["distance = np.abs(np.arange(n)[:, None] - np.arange(n)) if n <= 4096 else None",
-         `pairs = n * ${2 * width + 1} - ${width * (width + 1)} if n > ${width} else n**2  # |i - j| <= ${width}`,
-         `assert distance is None or pairs == (distance <= ${width}).sum()`]
+      ? [
+          "distance = np.abs(np.arange(n)[:, None] - np.arange(n)) if n <= 4096 else None",
+          `pairs = n * ${2 * width + 1} - ${width * (width + 1)} if n > ${width} else n**2  # |i - j| <= ${width}`,
+          `assert distance is None or pairs == (distance <= ${width}).sum()`,
+        ]
       : ["pairs = n**2"];
   const shared = kind === "grouped" ? group : 1;
   const linear = kind === "linear";
@@ -316,14 +414,18 @@ export function code(state) {
     `projections = 4 * n * d_model**2 * (1 + 1 / ${shared})`,
     linear ? "attention = 4 * n * d_k * d_model" : "attention = 4 * pairs * d_model",
     "feed_forward = 16 * n * d_model**2",
-    linear ? "weights = size * n_heads * d_k**2  # a sum in place of A"
-      : inBlocks ? `weights = size * min(${BLOCK}, n) * n  # one block of one head` : "weights = size * n_heads * pairs",
+    linear
+      ? "weights = size * n_heads * d_k**2  # a sum in place of A"
+      : inBlocks
+        ? `weights = size * min(${BLOCK}, n) * n  # one block of one head`
+        : "weights = size * n_heads * pairs",
     `kept = ${linear ? "d_k / 2" : kept}  # keys and values that are fetched for one token`,
     `cache = 2 * n_layers * size * kept * d_model / ${shared}`,
     `fetches = ${inBlocks ? `-(-n // ${BLOCK})` : 1}  # of keys and values, for a prompt`,
     `moved = size * 2 * n * d_model * (1 + fetches / ${shared})${inBlocks || linear ? "" : " + 4 * weights"}`,
     "reading = attention / moved  # FLOPs a byte",
-    linear ? "writing = 4 * d_k / (2 + 2 * d_k) / size"
+    linear
+      ? "writing = 4 * d_k / (2 + 2 * d_k) / size"
       : `writing = 4 * kept / (2 + 2 * kept / ${shared}) / size`,
     'print("FLOPs of one layer:", projections + attention + feed_forward)',
     'print("bytes of the weights of one layer:", weights)',

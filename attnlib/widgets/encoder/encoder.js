@@ -33,13 +33,37 @@ import { find, keyOf, N_HEADS, N_LAYERS, rowsOf, stateOf } from "./reading.js";
 import { search } from "./search.js";
 
 export const defaults = {
-  view: "heads", compact: false, text: "The cat sat down because it was tired.", other: "", word: "bank", after: 6, only: 0, layer: 3, head: 1, row: 6,
-  hidden: [], question: "", sentences: [], readings: [], trouble: "", kernel: false,
+  view: "heads",
+  compact: false,
+  text: "The cat sat down because it was tired.",
+  other: "",
+  word: "bank",
+  after: 6,
+  only: 0,
+  layer: 3,
+  head: 1,
+  row: 6,
+  hidden: [],
+  question: "",
+  sentences: [],
+  readings: [],
+  trouble: "",
+  kernel: false,
 };
 export const layout = "abh-instrument";
 
 const VIEWS = { heads, path, search, lengths }; // a page has only those that it shows
-const IDLE = { state: "idle", got: 0, asked: 0, exact: false, slow: false, error: "", megabytes: 13, missing: "", errors: null };
+const IDLE = {
+  state: "idle",
+  got: 0,
+  asked: 0,
+  exact: false,
+  slow: false,
+  error: "",
+  megabytes: 13,
+  missing: "",
+  errors: null,
+};
 const REST = 300; // milliseconds without a key
 const QUIET = 15; // seconds without a piece before the page says so
 const KEPT = 1500; // tokens of readings that are kept
@@ -47,16 +71,35 @@ const LONGEST = 1000; // letters
 
 /** The engine; whether the reader has asked for it, and has typed; its readings by key, and what came last. */
 export const own = {
-  engine: IDLE, on: false, typed: false, live: {}, last: null, growing: null, busy: false, stuck: false, failure: "",
-  ...heads?.own, ...path?.own, ...search?.own, ...lengths?.own,
+  engine: IDLE,
+  on: false,
+  typed: false,
+  live: {},
+  last: null,
+  growing: null,
+  busy: false,
+  stuck: false,
+  failure: "",
+  ...heads?.own,
+  ...path?.own,
+  ...search?.own,
+  ...lengths?.own,
 };
 
 const isText = (text) => typeof text === "string" && text.length <= LONGEST;
 const isPlace = (i) => Number.isInteger(i) && i >= 0 && i < 64;
 export const shared = {
-  view: false, compact: false, other: isText, word: isText, question: isText, text: (text) => isText(text) && text.trim() !== "",
+  view: false,
+  compact: false,
+  other: isText,
+  word: isText,
+  question: isText,
+  text: (text) => isText(text) && text.trim() !== "",
   hidden: (places) => Array.isArray(places) && places.length < 64 && places.every(isPlace),
-  sentences: (texts) => Array.isArray(texts) && texts.length <= 24 && texts.every((text) => isText(text) && text.trim()),
+  sentences: (texts) =>
+    Array.isArray(texts) &&
+    texts.length <= 24 &&
+    texts.every((text) => isText(text) && text.trim()),
 };
 export const pose = (s) => VIEWS[s.view].pose?.(s) ?? [];
 export const label = (s) => VIEWS[s.view].label;
@@ -86,12 +129,31 @@ export function picture(s) {
 
 /** A text to type, and some to take. */
 function entry(s, { name, label, tries = [] }) {
-  const field = { type: "text", name, value: s[name], maxlength: LONGEST, autocomplete: "off", autocapitalize: "off", spellcheck: "false" };
+  const field = {
+    type: "text",
+    name,
+    value: s[name],
+    maxlength: LONGEST,
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+  };
   const chip = ([short, text]) =>
-    element("button", { type: "button", class: "chip", "data-try": name, "data-text": text, "aria-pressed": String(text === s[name]) }, short);
+    element(
+      "button",
+      {
+        type: "button",
+        class: "chip",
+        "data-try": name,
+        "data-text": text,
+        "aria-pressed": String(text === s[name]),
+      },
+      short,
+    );
   return [
     element("label", { class: "main" }, html`<span>${label}</span>`, element("input", field)),
-    tries.length > 0 && html`<p class="tries" role="group" aria-label="Sentences to try"><span>Try</span> ${tries.map(chip)}</p>`,
+    tries.length > 0 &&
+      html`<p class="tries" role="group" aria-label="Sentences to try"><span>Try</span> ${tries.map(chip)}</p>`,
   ];
 }
 
@@ -101,13 +163,16 @@ const mega = (bytes) => (bytes / 1e6).toFixed(1);
 function loading(s, now) {
   const { engine } = s;
   const under = s.on && !s.last && s.busy && engine.state !== "failed"; // later, words come by the way
-  const offered = !s.kernel && !engine.missing && !under && (!s.on || engine.state === "failed" || s.failure);
-  const cost = engine.state !== "ready" && html` <small>loads ${Math.round(engine.megabytes)} MB</small>`;
+  const offered =
+    !s.kernel && !engine.missing && !under && (!s.on || engine.state === "failed" || s.failure);
+  const cost =
+    engine.state !== "ready" && html` <small>loads ${Math.round(engine.megabytes)} MB</small>`;
   const name = s.on ? "Try again" : html`Read my sentence${cost}`;
   const said = status(s, now, under);
   return html`<div class="load">${[
     offered && html`<button type="button" name="read">${name}</button>`,
-    under && html`<progress max="${Math.max(engine.asked, 1)}" value="${engine.got}" aria-label="The model on its way"></progress><button type="button" name="stop">Stop</button>`,
+    under &&
+      html`<progress max="${Math.max(engine.asked, 1)}" value="${engine.got}" aria-label="The model on its way"></progress><button type="button" name="stop">Stop</button>`,
   ]}<p role="status" data-part="status" data-key="${[offered, under].map(Boolean).join()}">${element("span", { "data-key": html`${said}` }, said)}</p></div>`;
 }
 
@@ -116,35 +181,58 @@ function status(s, now, under) {
   if (s.kernel) return s.trouble || "The model reads in the kernel of this notebook.";
   if (engine.missing) return engine.missing;
   if (s.on && (s.failure || engine.state === "failed")) return s.failure || engine.error;
-  if (s.stuck) return `Nothing has come for ${QUIET} seconds. To ask again, reload the page: what has come is kept.`;
-  if (under && engine.state !== "ready") return engine.asked ? `${mega(engine.got)} of ${mega(engine.asked)} MB` : "The model is on its way.";
-  if (!s.on && engine.state === "ready") return "What you see was recorded; the model is in this page by now.";
-  if (!s.on) return now.current ? "What you see was recorded. For a sentence of yours, the model comes to this page." : "To read this one, the model has to come to this page.";
+  if (s.stuck)
+    return `Nothing has come for ${QUIET} seconds. To ask again, reload the page: what has come is kept.`;
+  if (under && engine.state !== "ready")
+    return engine.asked
+      ? `${mega(engine.got)} of ${mega(engine.asked)} MB`
+      : "The model is on its way.";
+  if (!s.on && engine.state === "ready")
+    return "What you see was recorded; the model is in this page by now.";
+  if (!s.on)
+    return now.current
+      ? "What you see was recorded. For a sentence of yours, the model comes to this page."
+      : "To read this one, the model has to come to this page.";
   const shares = ["heads", "lengths"].includes(s.view);
   const slow = engine.slow && " Without WebAssembly’s SIMD this browser takes longer to read.";
   if (s.busy || !now.current) return ["Reading …", slow];
   const read = now.readings.filter((one) => one?.states);
   if (!read.length) return "What you see was recorded.";
-  if (read.every(({ exact }) => exact)) return ["Read on your machine", shares && `; a share is right to ${engine.errors.weights}`, ".", slow];
-  return [`Read on your machine, with a model in 8 bits${shares ? ": a share may still move by some hundredths" : ""}. `, engine.error || slow || "The rest of its digits is on its way."];
+  if (read.every(({ exact }) => exact))
+    return [
+      "Read on your machine",
+      shares && `; a share is right to ${engine.errors.weights}`,
+      ".",
+      slow,
+    ];
+  return [
+    `Read on your machine, with a model in 8 bits${shares ? ": a share may still move by some hundredths" : ""}. `,
+    engine.error || slow || "The rest of its digits is on its way.",
+  ];
 }
 
 /** What comes from where, and who learns what. */
-const about = (s) => html`<p class="about">The model is <a href="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2" rel="noopener">all-MiniLM-L6-v2</a>,
+const about = (
+  s,
+) => html`<p class="about">The model is <a href="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2" rel="noopener">all-MiniLM-L6-v2</a>,
 Apache License 2.0. ${!s.kernel && "It comes from this site, in pieces; what you type stays on your machine."}
 ${!s.kernel && !s.compact && "The site’s host can see which pieces of its word list are asked for: 256 words share one."}</p>`;
 
 // --------------------------------------------------------------------------------- the page
 
 /** Sets what a picture may glide to. */
-const put = (view, changes) => (pose(view.state()).length ? view.glide(changes) : view.set(changes));
+const put = (view, changes) =>
+  pose(view.state()).length ? view.glide(changes) : view.set(changes);
 
 /** Reads what a view wants, one text after the other; a newer wish ends an older one. */
 function reader(view) {
   const owner = view.root;
   let [turn, pause, under] = [0, 0, ""]; // which run, when it begins, and the key of what it reads
   const read = async (text, options = {}) => {
-    if (!self.encoder) throw new Error("The model is not part of this page: it is in the book's own pages, and in Jupyter.");
+    if (!self.encoder)
+      throw new Error(
+        "The model is not part of this page: it is in the book's own pages, and in Jupyter.",
+      );
     if (self.encoder.missing) throw new Error(self.encoder.missing);
     return self.encoder.read(text, { owner, ...options });
   };
@@ -182,7 +270,11 @@ function reader(view) {
         const tell = ({ tokens, layer, weights }) => {
           if (mine !== turn) return;
           if (tokens) growing = { text, hidden, tokens, weights: [] };
-          if (weights) growing = { ...growing, weights: Object.assign([...growing.weights], { [layer]: weights }) };
+          if (weights)
+            growing = {
+              ...growing,
+              weights: Object.assign([...growing.weights], { [layer]: weights }),
+            };
           VIEWS[view.state().view].grows?.(view, growing, standing(view.state()));
           if (!view.state().live[keyOf(want)]) view.set({ growing });
         };
@@ -194,10 +286,15 @@ function reader(view) {
       }
       const s = view.state();
       under = "";
-      view.set({ busy: false, growing: null, last: VIEWS[s.view].wants(s).map((want) => find(s, want)) });
+      view.set({
+        busy: false,
+        growing: null,
+        last: VIEWS[s.view].wants(s).map((want) => find(s, want)),
+      });
     } catch (error) {
       if (mine === turn) under = "";
-      if (mine === turn && error.name !== "AbortError") view.set({ busy: false, growing: null, failure: error.message });
+      if (mine === turn && error.name !== "AbortError")
+        view.set({ busy: false, growing: null, failure: error.message });
     }
   }
 
@@ -221,8 +318,12 @@ function reader(view) {
 
 const plainReading = (reading) => ({
   tokens: reading.tokens,
-  weights: Array.from({ length: N_LAYERS }, (_, l) => Array.from({ length: N_HEADS }, (_, h) => rowsOf(reading, l, h))),
-  states: reading.states.map((_, l) => reading.tokens.map((_, i) => Array.from(stateOf(reading, l, i)))),
+  weights: Array.from({ length: N_LAYERS }, (_, l) =>
+    Array.from({ length: N_HEADS }, (_, h) => rowsOf(reading, l, h)),
+  ),
+  states: reading.states.map((_, l) =>
+    reading.tokens.map((_, i) => Array.from(stateOf(reading, l, i))),
+  ),
   embedding: Array.from(reading.embedding),
 });
 
@@ -235,7 +336,10 @@ export function live(view) {
   const watch = () => {
     clearTimeout(quiet);
     if (view.state().stuck) view.set({ stuck: false });
-    quiet = setTimeout(() => view.set({ stuck: view.state().busy && engine.state !== "ready" }), 1000 * QUIET);
+    quiet = setTimeout(
+      () => view.set({ stuck: view.state().busy && engine.state !== "ready" }),
+      1000 * QUIET,
+    );
   };
   if (encoder) {
     const { missing, megabytes = IDLE.megabytes, errors, state = "idle" } = encoder;
@@ -259,7 +363,8 @@ export function live(view) {
   const write = (name, text) => {
     view.say(text.trim() || name === "other" ? "" : "Type at least one word.");
     if (engine.state === "ready") view.set({ on: (on = true) });
-    if (text.trim()) put(view, name === "text" ? { text, hidden: [], typed: true } : { [name]: text });
+    if (text.trim())
+      put(view, name === "text" ? { text, hidden: [], typed: true } : { [name]: text });
   };
   for (const { name } of VIEWS[view.state().view].fields(view.state())) {
     view.on(name, "input", (event) => write(name, event.target.value));
@@ -281,5 +386,6 @@ export function live(view) {
   });
   VIEWS[view.state().view].live(view, tools);
   /** For tests and the curious: what the model makes of any text. */
-  view.root.parentElement.read = async (text) => plainReading(await tools.read(text, { owner: {} }));
+  view.root.parentElement.read = async (text) =>
+    plainReading(await tools.read(text, { owner: {} }));
 }

@@ -16,7 +16,12 @@ const TRIES = [
   ["a bank", "We walked to the bank to borrow money."],
 ];
 /** Heads whose habits chapters 6 and 16 measure: layer and head from 0. */
-const KNOWN = [["what ‘it’ may mean", 3, 1], ["one back", 0, 2], ["one on", 1, 8], ["rest on [CLS]", 4, 5]];
+const KNOWN = [
+  ["what ‘it’ may mean", 3, 1],
+  ["one back", 0, 2],
+  ["one on", 1, 8],
+  ["rest on [CLS]", 4, 5],
+];
 const MOST = 64; // tokens
 const EDGE = 20; // pixels of a ladder that are seen beyond the word that is looked at
 const FAINT = 0.15; // below it, the line of a row that is not looked at is left out
@@ -27,7 +32,14 @@ const HEAT = { width: 368, height: 340, left: 80, top: 70, size: 262 };
 /** The readings that are drawn: of what is asked for, else of what was drawn last. */
 function compute(s, { readings, current, last, growing }) {
   const recorded = s.readings.filter(({ tokens }) => tokens);
-  const drawn = growing?.text === s.text && !readings[0] ? [growing] : current ? readings : readings[0] ? [readings[0]] : last || recorded;
+  const drawn =
+    growing?.text === s.text && !readings[0]
+      ? [growing]
+      : current
+        ? readings
+        : readings[0]
+          ? [readings[0]]
+          : last || recorded;
   const [before, after = before] = drawn;
   const reading = after;
   const { tokens } = reading;
@@ -40,8 +52,16 @@ function compute(s, { readings, current, last, growing }) {
   const largest = Math.max(...weights[row]);
   const hidden = hides.length > 0 && before !== reading;
   return {
-    stale: reading.text !== s.text, tokens, allowed, weights, row, top: largest > 0 ? weights[row].indexOf(largest) : -1, there: Boolean(there), reading, hides: hidden ? hides : [],
-    likeness: hidden ? reading.cosine ?? cosine(reading.embedding, before.embedding) : 1,
+    stale: reading.text !== s.text,
+    tokens,
+    allowed,
+    weights,
+    row,
+    top: largest > 0 ? weights[row].indexOf(largest) : -1,
+    there: Boolean(there),
+    reading,
+    hides: hidden ? hides : [],
+    likeness: hidden ? (reading.cosine ?? cosine(reading.embedding, before.embedding)) : 1,
     moved: hidden ? changes(reading, before, hides) : [],
   };
 }
@@ -54,7 +74,9 @@ function drawnHeads({ reading, allowed }) {
   const come = typeof weights === "string" ? N_LAYERS : weights.filter(Boolean).length;
   if (sheets.get(reading)?.come !== come) {
     const one = (l, h) => rowsOf(reading, l, h);
-    const drawn = Array.from({ length: N_LAYERS }, (_, l) => Array.from({ length: N_HEADS }, (_, h) => one(l, h) && small(one(l, h), allowed, SHADES)));
+    const drawn = Array.from({ length: N_LAYERS }, (_, l) =>
+      Array.from({ length: N_HEADS }, (_, h) => one(l, h) && small(one(l, h), allowed, SHADES)),
+    );
     sheets.set(reading, { come, drawn });
   }
   return sheets.get(reading).drawn;
@@ -67,9 +89,14 @@ function changes(reading, before, hides, many = 2) {
     for (let h = 0; h < N_HEADS; h++) {
       let best = [l, h, 0, 0, 0, 0];
       const [old, now] = [rowsOf(before, l, h), rowsOf(reading, l, h)];
-      now.forEach((row, i) => hides.includes(i) || row.forEach((weight, j) => {
-        if (!hides.includes(j) && Math.abs(weight - old[i][j]) > Math.abs(best[5] - best[4])) best = [l, h, i, j, old[i][j], weight];
-      }));
+      now.forEach(
+        (row, i) =>
+          hides.includes(i) ||
+          row.forEach((weight, j) => {
+            if (!hides.includes(j) && Math.abs(weight - old[i][j]) > Math.abs(best[5] - best[4]))
+              best = [l, h, i, j, old[i][j], weight];
+          }),
+      );
       found.push(best);
     }
   }
@@ -85,16 +112,23 @@ function panel(s, now) {
   const names = called(tokens);
   const all = { asks: names[i], names, j, free: allowed[i], weights: weights[i] };
   if (!reading.queries) return sharePanel({ ...all, unit: UNIT });
-  const [queries, keys] = ["queries", "keys"].map((name) => partsOf(reading, name, s.layer, s.head));
+  const [queries, keys] = ["queries", "keys"].map((name) =>
+    partsOf(reading, name, s.layer, s.head),
+  );
   return weightPanel({
-    ...all, query: queries[i], key: keys[j], scores: keys.map((key) => dot(queries[i], key)), divisor: [Math.sqrt(D_HEAD), `√${D_HEAD}`],
+    ...all,
+    query: queries[i],
+    key: keys[j],
+    scores: keys.map((key) => dot(queries[i], key)),
+    divisor: [Math.sqrt(D_HEAD), `√${D_HEAD}`],
   });
 }
 
 // ------------------------------------------------------------------------------- the picture
 
 /** The room that a word takes, in letters. */
-const room = (token) => Array.from(cut(token)).reduce((sum, letter) => sum + (letter > "\u2e80" ? 2 : 1), 2.2);
+const room = (token) =>
+  Array.from(cut(token)).reduce((sum, letter) => sum + (letter > "\u2e80" ? 2 : 1), 2.2);
 
 /** Lines from those who ask to those who answer, in a square of 100 by 100: across, or down. */
 function lines({ tokens, weights, row }, down) {
@@ -108,15 +142,36 @@ function lines({ tokens, weights, row }, down) {
     return `M${point(0, from)}C${point(50, from)} ${point(50, to)} ${point(100, to)}`;
   };
   const faint = new Map();
-  weights.forEach((others, i) => i !== row && others.forEach((weight, j) => {
-    const step = Math.round(weight * 5);
-    if (weight >= FAINT) faint.set(step, (faint.get(step) ?? "") + d(i, j));
-  }));
-  const own = weights[row].map((weight, j) => [weight, j]).filter(([weight]) => weight >= 0.01).sort(([a], [b]) => a - b);
-  const all = { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true", class: down ? "lines down" : "lines across" };
-  return element("svg", all,
+  weights.forEach(
+    (others, i) =>
+      i !== row &&
+      others.forEach((weight, j) => {
+        const step = Math.round(weight * 5);
+        if (weight >= FAINT) faint.set(step, (faint.get(step) ?? "") + d(i, j));
+      }),
+  );
+  const own = weights[row]
+    .map((weight, j) => [weight, j])
+    .filter(([weight]) => weight >= 0.01)
+    .sort(([a], [b]) => a - b);
+  const all = {
+    viewBox: "0 0 100 100",
+    preserveAspectRatio: "none",
+    "aria-hidden": "true",
+    class: down ? "lines down" : "lines across",
+  };
+  return element(
+    "svg",
+    all,
     Array.from(faint, ([step, d]) => element("path", { d, class: "faint", opacity: step * 0.06 })),
-    own.map(([weight, j]) => element("path", { d: d(row, j), "stroke-width": 0.75 + 7 * weight, opacity: 0.3 + 0.7 * weight })));
+    own.map(([weight, j]) =>
+      element("path", {
+        d: d(row, j),
+        "stroke-width": 0.75 + 7 * weight,
+        opacity: 0.3 + 0.7 * weight,
+      }),
+    ),
+  );
 }
 
 /** The words above, which ask; the lines; the words below, which answer, each with its share and a way to hide it. */
@@ -125,10 +180,24 @@ function ladder(s, now) {
   const columns = tokens.map((token) => `minmax(0,${room(token).toFixed(1)}fr)`).join(" ");
   const total = tokens.reduce((sum, token) => sum + room(token), 0);
   const asks = (token, i) =>
-    element("button", { type: "button", "data-row": i, "aria-pressed": String(i === row), tabindex: i === row ? 0 : -1 }, cut(token));
+    element(
+      "button",
+      {
+        type: "button",
+        "data-row": i,
+        "aria-pressed": String(i === row),
+        tabindex: i === row ? 0 : -1,
+      },
+      cut(token),
+    );
   const hide = (token, j) => {
     const gone = s.hidden.includes(j);
-    const all = { type: "button", "data-hide": j, "aria-pressed": String(gone), "aria-label": `hide ${token}` };
+    const all = {
+      type: "button",
+      "data-hide": j,
+      "aria-pressed": String(gone),
+      "aria-label": `hide ${token}`,
+    };
     return !s.compact && element("button", all, gone ? "+" : "×");
   };
   const answer = (token, j) => {
@@ -153,7 +222,9 @@ function said(s, now) {
 /** Below the words: what the tokens are that nobody typed; or what it did to the sentence that words are hidden. */
 function note({ hides, likeness, moved, tokens }) {
   if (!hides.length) {
-    const pieces = tokens.some((token) => token.startsWith("##")) && " A piece with ## goes on the word before it.";
+    const pieces =
+      tokens.some((token) => token.startsWith("##")) &&
+      " A piece with ## goes on the word before it.";
     return html`<p>The model puts <b>[CLS]</b> before each sentence and <b>[SEP]</b> behind it. A head with nothing to look for rests there.${pieces}
 Press × at a word to hide it: the model reads again, and nobody can look there.</p>`;
   }
@@ -169,11 +240,32 @@ function picture(s, at) {
   const now = compute(s, at);
   const { tokens } = now;
   const told = html`<div class="telling"><p class="said" role="status" data-part="said">${element("span", { "data-key": [s.layer, s.head, now.row, now.top, two(now.weights[now.row][Math.max(now.top, 0)]), now.reading.text].join() }, said(s, now))}</p>${!s.compact && html`<button type="button" name="why">Why?</button>`}</div>`;
-  const ear = () => html`<div class="visually-hidden" data-part="table">${s.compact ? table(`Where ${tokens[now.row]} looks`, ["token", "weight"], tokens.map((token, j) => [token, two(now.weights[now.row][j])])) : weightTable(now)}</div>`;
+  const ear = () =>
+    html`<div class="visually-hidden" data-part="table">${
+      s.compact
+        ? table(
+            `Where ${tokens[now.row]} looks`,
+            ["token", "weight"],
+            tokens.map((token, j) => [token, two(now.weights[now.row][j])]),
+          )
+        : weightTable(now)
+    }</div>`;
   if (s.compact) return [ladder(s, now), told, panel(s, now), ear];
-  const named = tokens.length > CROWDED ? tokens.map((token, i) => (i === now.row || i === now.top ? token : "")) : tokens;
+  const named =
+    tokens.length > CROWDED
+      ? tokens.map((token, i) => (i === now.row || i === now.top ? token : ""))
+      : tokens;
   const known = ([name, l, h]) =>
-    element("button", { type: "button", class: "chip", "data-go": `${l},${h}`, "aria-pressed": String(l === s.layer && h === s.head) }, name);
+    element(
+      "button",
+      {
+        type: "button",
+        class: "chip",
+        "data-go": `${l},${h}`,
+        "aria-pressed": String(l === s.layer && h === s.head),
+      },
+      name,
+    );
   return [
     ladder(s, now),
     told,
@@ -189,7 +281,8 @@ function picture(s, at) {
 
 /** What stands under the heatmap: the cell that is pointed at. */
 function pointed(cell, { tokens, weights, allowed }) {
-  if (!cell || Math.max(cell.i, cell.j) >= tokens.length) return "Tap a weight to see what it is made of.";
+  if (!cell || Math.max(cell.i, cell.j) >= tokens.length)
+    return "Tap a weight to see what it is made of.";
   const { i, j } = cell;
   return `${tokens[i]} → ${tokens[j]}: ${allowed[i][j] ? two(weights[i][j]) : "hidden"}`;
 }
@@ -229,10 +322,15 @@ function reveal(view) {
   const look = () => {
     const box = view.root.querySelector(".ladder");
     const frame = box.getBoundingClientRect();
-    for (const one of Array.from(box.querySelectorAll("[data-row][aria-pressed=true], .top")).reverse()) {
+    for (const one of Array.from(
+      box.querySelectorAll("[data-row][aria-pressed=true], .top"),
+    ).reverse()) {
       const { left, right, top, bottom } = one.getBoundingClientRect();
       const by = (start, end) => Math.min(start - EDGE, 0) + Math.max(end + EDGE, 0);
-      box.scrollBy(by(left - frame.left, right - frame.right), by(top - frame.top, bottom - frame.bottom));
+      box.scrollBy(
+        by(left - frame.left, right - frame.right),
+        by(top - frame.top, bottom - frame.bottom),
+      );
     }
   };
   requestAnimationFrame(() => requestAnimationFrame(look)); // once it is drawn
@@ -242,25 +340,36 @@ function live(view, tools) {
   view.follow(() => reveal(view));
   const now = () => compute(view.state(), tools.now());
   view.on("ladder", "click", ({ target }) => {
-    const [row, hide] = ["row", "hide"].map((name) => target.closest(`[data-${name}]`)?.dataset[name]);
+    const [row, hide] = ["row", "hide"].map(
+      (name) => target.closest(`[data-${name}]`)?.dataset[name],
+    );
     if (row !== undefined) view.set({ row: Number(row) });
     if (hide === undefined) return;
     const { hidden } = view.state();
     const j = Number(hide);
-    view.set({ hidden: hidden.includes(j) ? hidden.filter((i) => i !== j) : [...hidden, j].sort((a, b) => a - b) });
+    view.set({
+      hidden: hidden.includes(j)
+        ? hidden.filter((i) => i !== j)
+        : [...hidden, j].sort((a, b) => a - b),
+    });
     tools.ask(0);
   });
   // Arrows walk along the words that ask, whichever way they stand.
-  view.listen(self, "keydown", (event) => {
-    const row = view.root.contains(event.target) ? event.target.dataset.row : undefined;
-    const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
-    const next = view.root.querySelector(`[data-row="${Number(row) + step}"]`);
-    if (row === undefined || !step) return;
-    event.preventDefault();
-    if (!next) return;
-    view.set({ row: Number(row) + step });
-    next.focus();
-  }, { capture: true });
+  view.listen(
+    self,
+    "keydown",
+    (event) => {
+      const row = view.root.contains(event.target) ? event.target.dataset.row : undefined;
+      const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+      const next = view.root.querySelector(`[data-row="${Number(row) + step}"]`);
+      if (row === undefined || !step) return;
+      event.preventDefault();
+      if (!next) return;
+      view.set({ row: Number(row) + step });
+      next.focus();
+    },
+    { capture: true },
+  );
   view.listen(view.root, "click", ({ target }) => {
     const go = target.closest("[data-go]")?.dataset.go.split(",").map(Number);
     if (go) view.set({ layer: go[0], head: go[1], ...(go.length > 2 && { row: go[2] }) });
@@ -293,22 +402,32 @@ function live(view, tools) {
 export const heads = {
   label: "A sentence encoder: its heads",
   own: { lens: null, pointed: null },
-  fields: ({ compact }) => [{ name: "text", label: "A sentence of yours", tries: compact ? TRIES.slice(0, 3) : TRIES }],
+  fields: ({ compact }) => [
+    { name: "text", label: "A sentence of yours", tries: compact ? TRIES.slice(0, 3) : TRIES },
+  ],
   wants(s) {
     const base = { text: s.text, hidden: [] };
     const n = find(s, base)?.tokens.length;
     const hides = s.hidden.filter((i) => i < n);
     return hides.length && hides.length < n ? [base, { text: s.text, hidden: hides }] : [base];
   },
-  fits: ({ tokens }) => (tokens.length > MOST ? `${tokens.length} tokens are too many to draw: take a sentence of ${MOST} at most.` : ""),
+  fits: ({ tokens }) =>
+    tokens.length > MOST
+      ? `${tokens.length} tokens are too many to draw: take a sentence of ${MOST} at most.`
+      : "",
   /** A sentence that was typed has its own word that asks; that of a link says which one. */
   grows(view, growing, at) {
     const s = view.state();
     const { tokens, weights } = growing;
     const begins = weights.length === 0;
-    const row = begins ? again(tokens, compute(s, at)) : keenest(tokens, rowsOf(growing, s.layer, s.head));
+    const row = begins
+      ? again(tokens, compute(s, at))
+      : keenest(tokens, rowsOf(growing, s.layer, s.head));
     if (s.typed && row >= 0) view.set({ row, typed: false });
     if (begins) reveal(view);
   },
-  compute, picture, code, live,
+  compute,
+  picture,
+  code,
+  live,
 };

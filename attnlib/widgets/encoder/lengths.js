@@ -25,7 +25,12 @@ function measured(reading) {
     const { row } = reading;
     const half = row && (row.length - 1) / 2;
     const part = (from) => row.slice(from, from + half).map((x) => x / 1000);
-    known.set(reading, row ? { n: row[0], shares: [part(1), part(1 + half)] } : { n: reading.tokens.length, shares: sharesOf(reading) });
+    known.set(
+      reading,
+      row
+        ? { n: row[0], shares: [part(1), part(1 + half)] }
+        : { n: reading.tokens.length, shares: sharesOf(reading) },
+    );
   }
   return known.get(reading);
 }
@@ -36,11 +41,23 @@ const mean = (list) => list.reduce((sum, x) => sum + x, 0) / list.length;
 export function pointsOf({ readings, live = {}, only }) {
   const [{ prefixes }, ...recorded] = readings;
   const words = prefixes.text.split(" ");
-  const first = prefixes.ends.map((end, i) => ({ row: prefixes.rows[i], words: words.slice(0, end).join(" ") }));
-  const typed = [...recorded.filter((one) => !live[keyOf(one)]), ...Object.values(live).filter((one) => !one.hidden?.length)];
+  const first = prefixes.ends.map((end, i) => ({
+    row: prefixes.rows[i],
+    words: words.slice(0, end).join(" "),
+  }));
+  const typed = [
+    ...recorded.filter((one) => !live[keyOf(one)]),
+    ...Object.values(live).filter((one) => !one.hidden?.length),
+  ];
   const point = (own) => (reading) => {
     const { n, shares } = measured(reading);
-    return { own, text: own ? reading.text : reading.words, n, shares, now: shares.map((list) => (only ? list[only - 1] : mean(list))) };
+    return {
+      own,
+      text: own ? reading.text : reading.words,
+      n,
+      shares,
+      now: shares.map((list) => (only ? list[only - 1] : mean(list))),
+    };
   };
   const start = prefixesOf(readings[0], first);
   return [...start.map(point(false)), ...typed.map(point(true))].sort((a, b) => a.n - b.n);
@@ -64,7 +81,9 @@ const FEWEST = TICKS[0]; // tokens of a sentence of one word
 function scaleOf(points) {
   const { width, height, left, right, top, bottom } = SHEET;
   const longest = Math.max(128, ...points.map(({ n }) => n));
-  const x = (n) => left + ((width - left - right) * Math.log(Math.max(n, 2) / FEWEST)) / Math.log(longest / FEWEST);
+  const x = (n) =>
+    left +
+    ((width - left - right) * Math.log(Math.max(n, 2) / FEWEST)) / Math.log(longest / FEWEST);
   const y = (share) => height - bottom - share * (height - top - bottom);
   return { longest, x, y };
 }
@@ -85,27 +104,41 @@ function chart(points, picked, heights, title) {
   const curve = (list) => `M${list.map(([n, share]) => spot(n, share)).join("L")}`;
   const places = points.map((_, i) => i);
   const [first, own] = [places.filter((i) => !points[i].own), places.filter((i) => points[i].own)];
-  const even = Array.from({ length: 40 }, (_, i) => FEWEST * (longest / FEWEST) ** (i / 39)).map((n) => [n, 1 / n]);
-  const dots = (list, which, r) => list.map((i) => element("circle", { cx: x(points[i].n), cy: y(heights[which][i]), r }));
+  const even = Array.from({ length: 40 }, (_, i) => FEWEST * (longest / FEWEST) ** (i / 39)).map(
+    (n) => [n, 1 / n],
+  );
+  const dots = (list, which, r) =>
+    list.map((i) => element("circle", { cx: x(points[i].n), cy: y(heights[which][i]), r }));
   const end = { "text-anchor": "end" };
   const [one, last] = [points[picked], first.at(-1)];
   return sheet(
-    "chart", width, height, title,
+    "chart",
+    width,
+    height,
+    title,
     [0, 0.2, 0.4, 0.6, 0.8, 1].map((share) => [
       line(`M${left} ${y(share)}H${width - right}`, { class: share ? "rule" : false }),
       text(share.toFixed(1), left - 5, y(share) + 4, "muted", end),
     ]),
-    TICKS.filter((n) => n <= longest).map((n) => text(n, x(n), height - bottom + 16, "muted", { "text-anchor": "middle" })),
+    TICKS.filter((n) => n <= longest).map((n) =>
+      text(n, x(n), height - bottom + 16, "muted", { "text-anchor": "middle" }),
+    ),
     text("tokens, [CLS] and [SEP] among them", width - right, height - 5, "muted", end),
     element("path", { d: curve(even), class: "even" }),
-    [1, 0].map((which) => element(
-      "g", { class: which ? "sep" : "cls" },
-      element("path", { d: curve(first.map((i) => [points[i].n, heights[which][i]])) }),
-      dots(first, which, 2.4), element("g", { class: "own" }, dots(own, which, which ? 3 : 5)),
-    )),
+    [1, 0].map((which) =>
+      element(
+        "g",
+        { class: which ? "sep" : "cls" },
+        element("path", { d: curve(first.map((i) => [points[i].n, heights[which][i]])) }),
+        dots(first, which, 2.4),
+        element("g", { class: "own" }, dots(own, which, which ? 3 : 5)),
+      ),
+    ),
     line(`M${x(one.n).toFixed(1)} ${y(0)}V${y(heights[0][picked]).toFixed(1)}`, { class: "drop" }),
     element("circle", { cx: x(one.n), cy: y(heights[0][picked]), r: 8.5, class: "ring" }),
-    element("g", { class: "names" },
+    element(
+      "g",
+      { class: "names" },
       text("[CLS]", x(points[last].n), y(heights[0][last]) - 12, "weight", end),
       text("[SEP]", x(3) + 2, y(0) - 6),
       text("equal parts", x(5) + 4, y(0.2) - 4),
@@ -117,7 +150,12 @@ function chart(points, picked, heights, title) {
 function layers({ shares }, only) {
   const all = [mean(shares[0]), ...shares[0]];
   const button = (share, i) => {
-    const its = { type: "button", "aria-pressed": String(i === only), tabindex: i === only ? 0 : -1, "aria-label": `${i ? `layer ${i}` : "all layers"}: ${two(share)} to [CLS]` };
+    const its = {
+      type: "button",
+      "aria-pressed": String(i === only),
+      tabindex: i === only ? 0 : -1,
+      "aria-label": `${i ? `layer ${i}` : "all layers"}: ${two(share)} to [CLS]`,
+    };
     return html`<td>${element("button", its, html`<i style="--share: ${share.toFixed(3)}"></i><b>${i || "all"}</b><span>${two(share)}</span>`)}</td>`;
   };
   return html`<div class="layers bars"><p class="note">What [CLS] gets in each layer; choose one for the curve</p>
@@ -129,7 +167,12 @@ const LONG = 44; // letters of a sentence that are shown
 /** The last letters of a long text: they are what makes it as long as it is. */
 function shortened(sentence) {
   const letters = Array.from(sentence);
-  return letters.length > LONG ? `… ${letters.slice(-LONG).join("").replace(/^\S*\s/, "")}` : sentence;
+  return letters.length > LONG
+    ? `… ${letters
+        .slice(-LONG)
+        .join("")
+        .replace(/^\S*\s/, "")}`
+    : sentence;
 }
 
 /** In words: what the sentence gives to [CLS], and what that would be in equal parts. */
@@ -162,16 +205,26 @@ export const lengths = {
     const picked = lookedAt(s, points);
     const one = points[picked];
     const heights = s.moving ?? [0, 1].map((which) => points.map(({ now }) => now[which]));
-    const slide = { type: "range", name: "spot", min: 0, max: points.length - 1, value: picked, "aria-valuetext": `${one.n} tokens: ${two(one.now[0])}` };
+    const slide = {
+      type: "range",
+      name: "spot",
+      min: 0,
+      max: points.length - 1,
+      value: picked,
+      "aria-valuetext": `${one.n} tokens: ${two(one.now[0])}`,
+    };
     return [
       html`<div class="chart">${chart(points, picked, heights, "Shares of [CLS] and [SEP] by length; the table below holds the numbers")}
 <label class="slide"><span>By length, in tokens: <b class="number">${one.n}</b></span>${element("input", slide)}</label></div>`,
       html`<div class="measured">${layers(one, s.only)}
 <p class="said" role="status" data-part="said">${element("span", { "data-key": `${one.text},${s.only}` }, telling(one, s.only))}</p></div>`,
       html`<p class="note">Small dots: the first words of one text. Rings: sentences that were read, yours among them. A share is the mean over all heads and all tokens that ask. Dashed: equal parts, 1 ÷ n. A head with nothing to do rests on [CLS].</p>`,
-      () => html`<div class="visually-hidden" data-part="table">${table("Shares by length", ["sentence", "tokens", "[CLS]", "[SEP]"], points.map(({ text: own, n, now }) => [
-        shortened(own), n, two(now[0]), two(now[1]),
-      ]))}</div>`,
+      () =>
+        html`<div class="visually-hidden" data-part="table">${table(
+          "Shares by length",
+          ["sentence", "tokens", "[CLS]", "[SEP]"],
+          points.map(({ text: own, n, now }) => [shortened(own), n, two(now[0]), two(now[1])]),
+        )}</div>`,
     ];
   },
 
@@ -202,7 +255,9 @@ export const lengths = {
     const nearest = (event) => {
       const svg = view.part("chart");
       const box = svg.getBoundingClientRect();
-      const [px, py] = [event.clientX - box.left, event.clientY - box.top].map((at) => (at * SHEET.width) / box.width);
+      const [px, py] = [event.clientX - box.left, event.clientY - box.top].map(
+        (at) => (at * SHEET.width) / box.width,
+      );
       const points = pointsOf(view.state());
       const { x, y } = scaleOf(points);
       const far = points.map(({ n, now }) => Math.hypot(x(n) - px, y(now[0]) - py));
@@ -214,9 +269,17 @@ export const lengths = {
       if (near !== view.state().near) view.set({ near });
     });
     view.on("chart", "click", (event) => view.set({ spot: nearest(event) }));
-    view.listen(view.root, "pointerout", (event) => event.target.closest("svg") && view.set({ near: null }));
+    view.listen(
+      view.root,
+      "pointerout",
+      (event) => event.target.closest("svg") && view.set({ near: null }),
+    );
     view.on("text", "input", () => view.set({ spot: null }));
-    view.listen(view.root, "click", (event) => event.target.closest("[data-try]") && view.set({ spot: null }));
+    view.listen(
+      view.root,
+      "click",
+      (event) => event.target.closest("[data-try]") && view.set({ spot: null }),
+    );
   },
 };
 

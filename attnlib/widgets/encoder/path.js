@@ -18,11 +18,18 @@ function mainDirection(vectors) {
     const trace = grams.reduce((sum, row, i) => sum + row[i], 0);
     if (!(trace > 0)) return scaled(vectors[0], 0);
     const small = grams.map((row) => scaled(row, 1 / trace));
-    grams = small.map((row) => small[0].map((_, j) => row.reduce((sum, x, k) => sum + x * small[k][j], 0)));
+    grams = small.map((row) =>
+      small[0].map((_, j) => row.reduce((sum, x, k) => sum + x * small[k][j], 0)),
+    );
   }
   // What is left is an outer product; its largest row says how much of each vector to take.
-  const [parts] = grams.map((row) => [row, size(row)]).reduce((best, one) => (one[1] > best[1] ? one : best));
-  const sum = vectors.reduce((all, vector, i) => all.map((x, k) => x + parts[i] * vector[k]), scaled(vectors[0], 0));
+  const [parts] = grams
+    .map((row) => [row, size(row)])
+    .reduce((best, one) => (one[1] > best[1] ? one : best));
+  const sum = vectors.reduce(
+    (all, vector, i) => all.map((x, k) => x + parts[i] * vector[k]),
+    scaled(vectors[0], 0),
+  );
   return scaled(sum, 1 / size(sum));
 }
 
@@ -38,13 +45,17 @@ function stateOf({ tokens, states }, layer, token) {
  */
 export function pathOf(readings, places) {
   const layers = readings[0].states.map((_, layer) => layer);
-  const words = readings.map((reading, which) => layers.map((layer) => stateOf(reading, layer, places[which])));
+  const words = readings.map((reading, which) =>
+    layers.map((layer) => stateOf(reading, layer, places[which])),
+  );
   const last = layers.length - 1;
   const origin = words[0][0].map((x, k) => (x + words[1][0][k]) / 2);
   const moved = words.map((way) => way.map((vector) => minus(vector, origin)));
   const apart = minus(words[1][last], words[0][last]);
   const across = scaled(apart, size(apart) > 1e-6 ? 1 / size(apart) : 0);
-  const rest = moved.map((way) => way.map((vector) => minus(vector, scaled(across, dot(vector, across)))));
+  const rest = moved.map((way) =>
+    way.map((vector) => minus(vector, scaled(across, dot(vector, across)))),
+  );
   const found = mainDirection(rest.flat());
   const forth = rest.reduce((sum, way) => sum + dot(minus(way[last], way[0]), found), 0);
   const along = forth < 0 ? scaled(found, -1) : found;
@@ -54,7 +65,9 @@ export function pathOf(readings, places) {
     tokens: readings.map(({ tokens }) => tokens),
     at: places,
     points: readings.map((reading) =>
-      layers.map((layer) => reading.tokens.map((_, token) => project(minus(stateOf(reading, layer, token), origin)))),
+      layers.map((layer) =>
+        reading.tokens.map((_, token) => project(minus(stateOf(reading, layer, token), origin))),
+      ),
     ),
     share: all(moved.map((way) => way.map(project))) / (all(moved) || 1),
     cosines: layers.map((layer) => {
@@ -71,20 +84,33 @@ function unpacked({ tokens, at: places, points, share, cosines }) {
     if (pairs.length > 1) return pairs;
     return Array.from(tokens[which], (_, i) => (i === places[which] ? pairs[0] : null));
   };
-  return { tokens, at: places, points: points.map((layers, which) => layers.map((row) => layer(row, which))), share, cosines };
+  return {
+    tokens,
+    at: places,
+    points: points.map((layers, which) => layers.map((row) => layer(row, which))),
+    share,
+    cosines,
+  };
 }
 
 /** What a sentence calls its tokens: those that it has several times are numbered. as `names_of` in views.py. */
 export function namesOf(tokens) {
   const count = (list, token) => list.filter((other) => other === token).length;
-  return tokens.map((token, i) => (count(tokens, token) > 1 ? `${token} (${count(tokens.slice(0, i + 1), token)})` : token));
+  return tokens.map((token, i) =>
+    count(tokens, token) > 1 ? `${token} (${count(tokens.slice(0, i + 1), token)})` : token,
+  );
 }
 
 /** The places of a word in both; else of the longest that both have, or of the first. as `places_of` in views.py. */
 export function placesOf(pair, word) {
   const names = pair.map(namesOf);
-  const both = names[0].filter((name) => names[1].includes(name) && !["[CLS]", "[SEP]"].includes(name));
-  const longest = both.reduce((best, name) => (best && best.length >= name.length ? best : name), "");
+  const both = names[0].filter(
+    (name) => names[1].includes(name) && !["[CLS]", "[SEP]"].includes(name),
+  );
+  const longest = both.reduce(
+    (best, name) => (best && best.length >= name.length ? best : name),
+    "",
+  );
   const chosen = names.every((list) => list.includes(word)) ? word : longest;
   return names.map((list) => Math.max(list.indexOf(chosen), 0));
 }
@@ -102,17 +128,40 @@ function kept(key, more, find) {
 
 const textsOf = ({ text, other }) => [text, other];
 const recordedIn = ({ readings, word, ...s }) =>
-  readings.find((one) => one.texts && one.word === word && one.texts.every((text, i) => text === textsOf(s)[i]));
+  readings.find(
+    (one) => one.texts && one.word === word && one.texts.every((text, i) => text === textsOf(s)[i]),
+  );
 
 /** What there is to show: of the texts and the word that are chosen, else what was shown last; and whether it is of these. */
 export function standing(s, { readings, last }) {
   const current = readings.length === 2 && readings.every(isWhole);
   const recorded = recordedIn(s);
-  if (recorded && !current) return { ...kept(recorded, [], () => unpacked(recorded)), texts: recorded.texts, current: true };
+  if (recorded && !current)
+    return {
+      ...kept(recorded, [], () => unpacked(recorded)),
+      texts: recorded.texts,
+      current: true,
+    };
   const pair = current ? readings : last?.length === 2 && last.every(isWhole) && last;
-  if (!pair) return { ...kept(s.readings[0], [], () => unpacked(s.readings[0])), texts: s.readings[0].texts, current: false };
-  const find = () => pathOf(pair, placesOf(pair.map(({ tokens }) => tokens), s.word));
-  return { ...kept(pair[0], [pair[1], s.word], find), texts: pair.map(({ text: own }) => own), current };
+  if (!pair)
+    return {
+      ...kept(s.readings[0], [], () => unpacked(s.readings[0])),
+      texts: s.readings[0].texts,
+      current: false,
+    };
+  const find = () =>
+    pathOf(
+      pair,
+      placesOf(
+        pair.map(({ tokens }) => tokens),
+        s.word,
+      ),
+    );
+  return {
+    ...kept(pair[0], [pair[1], s.word], find),
+    texts: pair.map(({ text: own }) => own),
+    current,
+  };
 }
 
 const isWhole = (reading) => Boolean(reading?.states);
@@ -140,7 +189,10 @@ function scaleOf({ points }) {
   const [[left, right], [down, up]] = [range(0), range(1)];
   const { width, height, edge, head, foot } = SHEET;
   const unit = Math.min((width - 2 * edge) / (right - left), (height - head - foot) / (up - down));
-  const [x, y] = [width / 2 - ((left + right) / 2) * unit, (height + head - foot) / 2 + ((up + down) / 2) * unit];
+  const [x, y] = [
+    width / 2 - ((left + right) / 2) * unit,
+    (height + head - foot) / 2 + ((up + down) / 2) * unit,
+  ];
   return ([a, b]) => [x + a * unit, y - b * unit];
 }
 
@@ -152,13 +204,20 @@ function way(points, token, layer, spot, kind, shows) {
   const now = spot(placeAt(points, token, layer));
   const behind = stops.slice(0, Math.floor(layer) + 1);
   return element(
-    "g", { class: `way ${kind}` },
+    "g",
+    { class: `way ${kind}` },
     element("path", { d: through(stops), class: "ahead" }),
     element("path", { d: through([...behind, now]), class: "behind" }),
-    stops.map(([x, y], i) => (i > 0 || shows) && element(
-      "g", { class: i > layer ? "stop later" : "stop", "data-layer": i },
-      element("circle", { cx: x, cy: y, r: 8 }), element("text", { x, y: y + 4.5 }, i),
-    )),
+    stops.map(
+      ([x, y], i) =>
+        (i > 0 || shows) &&
+        element(
+          "g",
+          { class: i > layer ? "stop later" : "stop", "data-layer": i },
+          element("circle", { cx: x, cy: y, r: 8 }),
+          element("text", { x, y: y + 4.5 }, i),
+        ),
+    ),
   );
 }
 
@@ -166,42 +225,102 @@ function way(points, token, layer, spot, kind, shows) {
 const wide = (word) => 7 * Array.from(word).length + 4;
 
 /** Names without those in a crowd, but with what `kind` makes important: a point says its own when it is touched. */
-const readable = (names) => names.filter(({ x, y, size: [w], kind }, i) =>
-  kind || !names.slice(0, i).some((one) => Math.abs(one.x - x) < (one.size[0] + w) / 2 && Math.abs(one.y - y) < 10));
+const readable = (names) =>
+  names.filter(
+    ({ x, y, size: [w], kind }, i) =>
+      kind ||
+      !names
+        .slice(0, i)
+        .some((one) => Math.abs(one.x - x) < (one.size[0] + w) / 2 && Math.abs(one.y - y) < 10),
+  );
 
 /** The sheet: two paths, the other words of both sentences as small points, and what the directions are. */
 function plane(found, layer, lit, label) {
   const { tokens, at: places, points } = found;
   const spot = scaleOf(found);
   const spots = points.map((layers, which) =>
-    tokens[which].map((_, token) => placeAt(layers, token, layer)).map((point) => point && spot(point)),
+    tokens[which]
+      .map((_, token) => placeAt(layers, token, layer))
+      .map((point) => point && spot(point)),
   );
   const ways = points.map((layers, which) => layers.map((all) => spot(all[places[which]])));
   const now = places.map((place, which) => spots[which][place]);
-  const others = spots.map((list, which) => list.flatMap((point, i) => (point && i !== places[which] ? [{ point, i, which }] : [])));
-  const named = ({ i, which }) => !tokens[1 - which].includes(tokens[which][i]) || lit === `${which},${i}`;
+  const others = spots.map((list, which) =>
+    list.flatMap((point, i) => (point && i !== places[which] ? [{ point, i, which }] : [])),
+  );
+  const named = ({ i, which }) =>
+    !tokens[1 - which].includes(tokens[which][i]) || lit === `${which},${i}`;
   const labels = [
-    ...now.map((point, which) => ({ name: tokens[which][places[which]], point, kind: `word ${KINDS[which]}`, gap: 13, way: [0, which ? -1 : 1] })),
-    ...others.flat().filter(named).map(({ point, i, which }) => ({
-      name: tokens[which][i], point, kind: lit === `${which},${i}` ? "lit" : false, gap: 5, way: [-0.7, which ? -0.7 : 0.7],
+    ...now.map((point, which) => ({
+      name: tokens[which][places[which]],
+      point,
+      kind: `word ${KINDS[which]}`,
+      gap: 13,
+      way: [0, which ? -1 : 1],
     })),
+    ...others
+      .flat()
+      .filter(named)
+      .map(({ point, i, which }) => ({
+        name: tokens[which][i],
+        point,
+        kind: lit === `${which},${i}` ? "lit" : false,
+        gap: 5,
+        way: [-0.7, which ? -0.7 : 0.7],
+      })),
   ].map((one) => ({ ...one, size: [wide(one.name), 14] }));
-  const taken = [...ways.flat().map(([x, y]) => [x, y, 7]), ...others.flat().map(({ point: [x, y] }) => [x, y, 3])];
-  const names = placed(labels, taken, [SHEET.width, SHEET.height - SHEET.foot]).map(([x, y], i) => ({ x, y, ...labels[i] }));
+  const taken = [
+    ...ways.flat().map(([x, y]) => [x, y, 7]),
+    ...others.flat().map(({ point: [x, y] }) => [x, y, 3]),
+  ];
+  const names = placed(labels, taken, [SHEET.width, SHEET.height - SHEET.foot]).map(
+    ([x, y], i) => ({ x, y, ...labels[i] }),
+  );
   const { width, height } = SHEET;
   return sheet(
-    "plane", width, height, label,
+    "plane",
+    width,
+    height,
+    label,
     element("path", { d: `M4 20V${height - 22}H${width - 4}`, class: "axes" }),
     text("↑ what parts them at the end", 2, 13),
     text("where both go →", width - 2, height - 6, "muted", { "text-anchor": "end" }),
-    element("path", { d: ways[0].map((from, i) => through([from, ways[1][i]])).join(""), class: "ties" }),
+    element("path", {
+      d: ways[0].map((from, i) => through([from, ways[1][i]])).join(""),
+      class: "ties",
+    }),
     element("path", { d: through(now), class: "tie" }),
-    element("g", { class: "others" }, others.flat().map(({ point: [cx, cy], i, which }) =>
-      element("circle", { cx, cy, r: 3.2, class: KINDS[which], "data-dot": `${which},${i}` }))),
-    [0, 1].map((which) => way(points[which], places[which], layer, spot, KINDS[which], !which || distance(ways[0][0], ways[1][0]) > 1)),
-    element("g", { class: "now" }, now.map(([cx, cy]) => element("circle", { cx, cy, r: 11 }))),
-    element("g", { class: "names" }, readable(names).map(({ x, y, name, kind }) =>
-      element("text", { x, y: y + 4.5, class: kind }, name))),
+    element(
+      "g",
+      { class: "others" },
+      others
+        .flat()
+        .map(({ point: [cx, cy], i, which }) =>
+          element("circle", { cx, cy, r: 3.2, class: KINDS[which], "data-dot": `${which},${i}` }),
+        ),
+    ),
+    [0, 1].map((which) =>
+      way(
+        points[which],
+        places[which],
+        layer,
+        spot,
+        KINDS[which],
+        !which || distance(ways[0][0], ways[1][0]) > 1,
+      ),
+    ),
+    element(
+      "g",
+      { class: "now" },
+      now.map(([cx, cy]) => element("circle", { cx, cy, r: 11 })),
+    ),
+    element(
+      "g",
+      { class: "names" },
+      readable(names).map(({ x, y, name, kind }) =>
+        element("text", { x, y: y + 4.5, class: kind }, name),
+      ),
+    ),
   );
 }
 
@@ -209,12 +328,22 @@ function plane(found, layer, lit, label) {
 function steps({ cosines }, layer) {
   const low = Math.min(0.8, ...cosines);
   const spots = cosines.map((cosine, i) => [10 * i + 5, 4 + (24 * (1 - cosine)) / (1 - low)]);
-  const all = { viewBox: `0 0 ${10 * cosines.length} 32`, preserveAspectRatio: "none", "aria-hidden": "true", class: "curve" };
+  const all = {
+    viewBox: `0 0 ${10 * cosines.length} 32`,
+    preserveAspectRatio: "none",
+    "aria-hidden": "true",
+    class: "curve",
+  };
   const stops = spots.map((one) => `M${at(one)}h0`).join("");
   const button = (cosine, i) => {
     const picked = i === layer;
     const name = `${i ? `after layer ${i}` : "before the first layer"}: cosine ${said(cosine)}`;
-    const its = { type: "button", "aria-label": name, "aria-pressed": String(picked), tabindex: picked ? 0 : -1 };
+    const its = {
+      type: "button",
+      "aria-label": name,
+      "aria-pressed": String(picked),
+      tabindex: picked ? 0 : -1,
+    };
     return html`<td>${element("button", its, html`<b>${i}</b><span>${said(cosine)}</span>`)}</td>`;
   };
   return html`<div class="layers"><p class="note">Their cosine after 0, 1, … ${cosines.length - 1} layers</p>
@@ -226,8 +355,14 @@ ${element("svg", all, element("path", { d: through(spots) }), element("path", { 
 function tokensOf({ tokens, at: places }, which) {
   const names = tokens.map(namesOf);
   const token = (text, i) => {
-    const its = { type: "button", "data-word": names[which][i], "aria-pressed": String(i === places[which]) };
-    return names[1 - which].includes(names[which][i]) ? element("button", its, text) : element("span", {}, text);
+    const its = {
+      type: "button",
+      "data-word": names[which][i],
+      "aria-pressed": String(i === places[which]),
+    };
+    return names[1 - which].includes(names[which][i])
+      ? element("button", its, text)
+      : element("span", {}, text);
   };
   return html`<p class="follow ${KINDS[which]}" data-key="${tokens.join(" ")}" role="group" aria-label="The words of sentence ${which + 1}">${element("i", { "aria-hidden": "true" })}${tokens[which].map(token)}</p>`;
 }
@@ -240,8 +375,12 @@ function telling(s, found) {
   const [a, b] = found.at.map((place, which) => found.tokens[which][place]);
   const cosine = found.cosines[s.after];
   const same = s.after === 0 && cosine > 0.99999;
-  return html`<p class="said" role="status" data-part="said">${element("span", { "data-key": `${s.after},${found.at},${found.texts}` }, html`${after(s.after)}, <b class="mark first">${a}</b> and <b class="mark second">${b}</b> have the cosine <b class="number">${said(cosine)}</b>.
-${same ? "Both start at one point: the same word at the same place." : ""}`)}</p>`;
+  return html`<p class="said" role="status" data-part="said">${element(
+    "span",
+    { "data-key": `${s.after},${found.at},${found.texts}` },
+    html`${after(s.after)}, <b class="mark first">${a}</b> and <b class="mark second">${b}</b> have the cosine <b class="number">${said(cosine)}</b>.
+${same ? "Both start at one point: the same word at the same place." : ""}`,
+  )}</p>`;
 }
 
 /** The picture for those who do not see it. */
@@ -265,9 +404,17 @@ export const path = {
     { name: "other", label: "Another one", tries: TRIES },
   ],
 
-  wants: (s) => (recordedIn(s) && !s.on ? [] : textsOf(s).filter((text) => text.trim()).map((text) => ({ text, hidden: [] }))),
+  wants: (s) =>
+    recordedIn(s) && !s.on
+      ? []
+      : textsOf(s)
+          .filter((text) => text.trim())
+          .map((text) => ({ text, hidden: [] })),
 
-  fits: ({ tokens }) => (tokens.length > MOST ? `${tokens.length} tokens are too many to draw: take sentences of ${MOST} at most.` : ""),
+  fits: ({ tokens }) =>
+    tokens.length > MOST
+      ? `${tokens.length} tokens are too many to draw: take sentences of ${MOST} at most.`
+      : "",
 
   pose: (s) => [s.after],
 
@@ -285,7 +432,12 @@ ${telling(s, found)}</div>`,
   },
 
   code(s, now) {
-    const { at: [i, j], texts, cosines, tokens } = standing(s, now);
+    const {
+      at: [i, j],
+      texts,
+      cosines,
+      tokens,
+    } = standing(s, now);
     const name = tokens[0][i];
     const apart = cosines.at(-1) < 1 - 1e-9;
     return [
@@ -297,7 +449,9 @@ ${telling(s, found)}</div>`,
       `second = minilm.read(${JSON.stringify(texts[1])})`,
       `a, b = first.states[:, ${i}], second.states[:, ${j}]  # ${JSON.stringify(name)}, before and after each layer`,
       "moved = np.stack([a, b]) - (a[0] + b[0]) / 2",
-      apart ? "across = (b[-1] - a[-1]) / np.linalg.norm(b[-1] - a[-1])  # what parts them at the end" : "across = np.zeros_like(a[0])  # nothing parts them",
+      apart
+        ? "across = (b[-1] - a[-1]) / np.linalg.norm(b[-1] - a[-1])  # what parts them at the end"
+        : "across = np.zeros_like(a[0])  # nothing parts them",
       "rest = moved - (moved @ across)[..., None] * across",
       "along = np.linalg.svd(rest.reshape(-1, rest.shape[-1]))[2][0]  # where both go",
       "along *= np.sign((rest[:, -1] - rest[:, 0]).sum(axis=0) @ along)",
@@ -346,9 +500,13 @@ ${telling(s, found)}</div>`,
     const point = (event) => {
       const svg = view.part("plane");
       const box = svg.getBoundingClientRect();
-      const pointer = [event.clientX - box.left, event.clientY - box.top].map((far) => (far * SHEET.width) / box.width);
+      const pointer = [event.clientX - box.left, event.clientY - box.top].map(
+        (far) => (far * SHEET.width) / box.width,
+      );
       const far = (one) => distance(pointer, [one.getAttribute("cx"), one.getAttribute("cy")]);
-      const [best] = Array.from(svg.querySelectorAll("[data-dot]")).sort((one, other) => far(one) - far(other));
+      const [best] = Array.from(svg.querySelectorAll("[data-dot]")).sort(
+        (one, other) => far(one) - far(other),
+      );
       const dot = best && far(best) < NEAR ? best.dataset.dot : null;
       if (dot !== view.state().dot) view.set({ dot });
     };
@@ -358,7 +516,11 @@ ${telling(s, found)}</div>`,
       if (layer) pick(Number(layer));
       else point(event);
     });
-    view.listen(view.root, "pointerout", (event) => event.target.closest("svg") && view.state().dot && view.set({ dot: null }));
+    view.listen(
+      view.root,
+      "pointerout",
+      (event) => event.target.closest("svg") && view.state().dot && view.set({ dot: null }),
+    );
   },
 };
 

@@ -40,7 +40,8 @@ export function rowsOf(reading, layer, head) {
   const all = known.get(reading);
   if (!all[layer]?.[head]) {
     if (recorded || !weights[layer]) return null;
-    const row = (i) => Array.from(weights[layer].subarray((head * n + i) * n, (head * n + i + 1) * n));
+    const row = (i) =>
+      Array.from(weights[layer].subarray((head * n + i) * n, (head * n + i + 1) * n));
     (all[layer] ??= [])[head] = tokens.map((_, i) => row(i));
   }
   return all[layer][head];
@@ -49,11 +50,14 @@ export function rowsOf(reading, layer, head) {
 /** The part of each token's query, key or value that belongs to a head: rows of 32 numbers. */
 export function partsOf(reading, name, layer, head) {
   const from = (i) => i * D_MODEL + head * D_HEAD;
-  return reading.tokens.map((_, i) => Array.from(reading[name][layer].subarray(from(i), from(i) + D_HEAD)));
+  return reading.tokens.map((_, i) =>
+    Array.from(reading[name][layer].subarray(from(i), from(i) + D_HEAD)),
+  );
 }
 
 /** The vector of a token after so many layers; after 0, what goes into the first. */
-export const stateOf = ({ states }, layers, i) => states[layers].subarray(i * D_MODEL, (i + 1) * D_MODEL);
+export const stateOf = ({ states }, layers, i) =>
+  states[layers].subarray(i * D_MODEL, (i + 1) * D_MODEL);
 
 export const dot = (a, b) => a.reduce((sum, x, k) => sum + x * b[k], 0);
 

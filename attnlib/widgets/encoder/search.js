@@ -8,7 +8,8 @@ import { two } from "../kit/numbers.js";
 import { dot, keyOf } from "./reading.js";
 
 /** The words of a text, small, each once, in order. */
-export const wordsOf = (sentence) => Array.from(new Set(sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []));
+export const wordsOf = (sentence) =>
+  Array.from(new Set(sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []));
 
 /**
  * For each sentence the words that it shares with a question, and its score: a shared word counts
@@ -71,9 +72,17 @@ function vectorIn(recorded, text) {
 
 /** The question whose order is shown: the one that is asked, or until it has been read the one before. */
 function questionOf(s, { last }) {
-  const found = (question) => cosinesFor(question, s.sentences, s).some((cosine) => cosine !== null);
-  const before = [last?.[0]?.text, s.asked, ...s.readings.flatMap(({ questions = {} }) => Object.keys(questions))];
-  return [s.question, ...before].find((question) => question !== undefined && found(question)) ?? s.question;
+  const found = (question) =>
+    cosinesFor(question, s.sentences, s).some((cosine) => cosine !== null);
+  const before = [
+    last?.[0]?.text,
+    s.asked,
+    ...s.readings.flatMap(({ questions = {} }) => Object.keys(questions)),
+  ];
+  return (
+    [s.question, ...before].find((question) => question !== undefined && found(question)) ??
+    s.question
+  );
 }
 
 /** Both scores of each sentence, and its places in both orders. */
@@ -93,33 +102,73 @@ const LETTERS = { wide: 34, narrow: 18 }; // of a line of a card, about
 /** A sentence with the words that it shares marked. */
 function marked(sentence, common) {
   const parts = sentence.split(/([\p{L}\p{N}]+)/u);
-  return parts.map((part, i) => (i % 2 && common.includes(part.toLowerCase()) ? element("b", {}, part) : part));
+  return parts.map((part, i) =>
+    i % 2 && common.includes(part.toLowerCase()) ? element("b", {}, part) : part,
+  );
 }
 
 /** The two orders as columns, and lines from each sentence's place in one to its place in the other. */
-function ranking({ sentences, sentence: lit, question }, { answered, cosines, words }, [left, right]) {
+function ranking(
+  { sentences, sentence: lit, question },
+  { answered, cosines, words },
+  [left, right],
+) {
   const n = sentences.length;
-  const best = cosines.reduce((top, cosine, i) => (cosine !== null && cosine > (cosines[top] ?? -2) ? i : top), 0);
-  const kindOf = (i) => [i === best && "best", i === lit && "lit", !words[i].common.length && "none"].filter(Boolean);
+  const best = cosines.reduce(
+    (top, cosine, i) => (cosine !== null && cosine > (cosines[top] ?? -2) ? i : top),
+    0,
+  );
+  const kindOf = (i) =>
+    [i === best && "best", i === lit && "lit", !words[i].common.length && "none"].filter(Boolean);
   const y = (place) => `--y: ${place.toFixed(3)}`;
   const join = (i) => {
     const [from, to] = [left[i] + 0.5, right[i] + 0.5].map((at) => at.toFixed(3));
-    return element("path", { d: `M0 ${from}C55 ${from} 45 ${to} 100 ${to}`, class: kindOf(i).join(" ") || false });
+    return element("path", {
+      d: `M0 ${from}C55 ${from} 45 ${to} 100 ${to}`,
+      class: kindOf(i).join(" ") || false,
+    });
   };
-  const meaning = (i) => element(
-    "button", { type: "button", class: ["card meaning", ...kindOf(i)].join(" "), "data-sentence": i, "aria-pressed": String(i === lit), style: y(left[i]) },
-    element("span", { class: "bar", style: `--share: ${Math.max(cosines[i] ?? 0, 0).toFixed(3)}` }),
-    element("span", { class: "text" }, sentences[i]), element("span", { class: "score" }, said(cosines[i])),
-  );
-  const shared = (i) => element(
-    "div", { class: ["card shared", ...kindOf(i)].join(" "), "data-sentence": i, style: y(right[i]) },
-    element("span", { class: "score" }, said(words[i].score)),
-    element("span", { class: "text", "data-key": words[i].common.join() }, marked(sentences[i], words[i].common)),
-    element("span", { class: "common", "data-key": words[i].common.join() }, words[i].common.join(", ") || "no word"),
-  );
+  const meaning = (i) =>
+    element(
+      "button",
+      {
+        type: "button",
+        class: ["card meaning", ...kindOf(i)].join(" "),
+        "data-sentence": i,
+        "aria-pressed": String(i === lit),
+        style: y(left[i]),
+      },
+      element("span", {
+        class: "bar",
+        style: `--share: ${Math.max(cosines[i] ?? 0, 0).toFixed(3)}`,
+      }),
+      element("span", { class: "text" }, sentences[i]),
+      element("span", { class: "score" }, said(cosines[i])),
+    );
+  const shared = (i) =>
+    element(
+      "div",
+      { class: ["card shared", ...kindOf(i)].join(" "), "data-sentence": i, style: y(right[i]) },
+      element("span", { class: "score" }, said(words[i].score)),
+      element(
+        "span",
+        { class: "text", "data-key": words[i].common.join() },
+        marked(sentences[i], words[i].common),
+      ),
+      element(
+        "span",
+        { class: "common", "data-key": words[i].common.join() },
+        words[i].common.join(", ") || "no word",
+      ),
+    );
   const all = sentences.map((_, i) => i);
   const front = (i) => Number(i === best) + 2 * Number(i === lit);
-  const joins = { viewBox: `0 0 100 ${n}`, preserveAspectRatio: "none", class: "joins", "aria-hidden": "true" };
+  const joins = {
+    viewBox: `0 0 100 ${n}`,
+    preserveAspectRatio: "none",
+    class: "joins",
+    "aria-hidden": "true",
+  };
   const longest = Math.max(...sentences.map((one) => one.length));
   const lines = (letters, least) => Math.min(Math.max(Math.ceil(longest / letters), least), 5);
   return html`<div class="ranks${answered === question ? "" : " stale"}" data-part="ranks" style="--n: ${n}; --wide: ${lines(LETTERS.wide, 2)}; --narrow: ${lines(LETTERS.narrow, 2)}">
@@ -156,10 +205,14 @@ const LONGEST = 200; // letters
 
 /** The lines of a text, without empty ones; or a string that says why they cannot be had. */
 export function linesOf(text) {
-  const lines = text.split("\n").map((one) => one.trim()).filter(Boolean);
+  const lines = text
+    .split("\n")
+    .map((one) => one.trim())
+    .filter(Boolean);
   if (lines.length < 2) return "Write at least two sentences, one a line.";
   if (lines.length > MOST) return `${MOST} sentences are as many as fit; here are ${lines.length}.`;
-  if (lines.some((one) => one.length > LONGEST)) return `A sentence may have ${LONGEST} letters at most.`;
+  if (lines.some((one) => one.length > LONGEST))
+    return `A sentence may have ${LONGEST} letters at most.`;
   return lines;
 }
 
@@ -171,7 +224,8 @@ export const search = {
 
   wants(s) {
     const recorded = s.readings.filter((one) => one.sentences);
-    const known = ({ sentences, questions }) => questions[s.question] && s.sentences.every((text) => sentences.includes(text));
+    const known = ({ sentences, questions }) =>
+      questions[s.question] && s.sentences.every((text) => sentences.includes(text));
     if (recorded.some(known)) return [];
     const missing = s.sentences.filter((text) => !vectorIn(recorded, text));
     return [s.question, ...missing].map((text) => ({ text, hidden: [] }));
@@ -189,9 +243,18 @@ export const search = {
       html`<details class="library"><summary>Sentences of your own</summary><label><span>One a line</span>
 <textarea name="sentences" rows="${Math.max(s.sentences.length, 4)}" spellcheck="false" autocomplete="off" data-key="${s.wrote}">${s.sentences.join("\n")}</textarea></label></details>`,
       html`<p class="note">By meaning: the cosine of the sentence’s vector and the question’s. By words: each word that both have counts ln(N ÷ n), where n of the N sentences have it, so that “the” counts little; what is level stands as it was typed.</p>`,
-      () => html`<div class="visually-hidden" data-part="table">${table("Each sentence in both orders", HEAD, s.sentences.map((text, i) => [
-        text, found.places[0][i] + 1, said(found.cosines[i]), found.places[1][i] + 1, said(found.words[i].score),
-      ]))}</div>`,
+      () =>
+        html`<div class="visually-hidden" data-part="table">${table(
+          "Each sentence in both orders",
+          HEAD,
+          s.sentences.map((text, i) => [
+            text,
+            found.places[0][i] + 1,
+            said(found.cosines[i]),
+            found.places[1][i] + 1,
+            said(found.words[i].score),
+          ]),
+        )}</div>`,
     ];
   },
 
@@ -233,7 +296,8 @@ export const search = {
     });
     view.follow(() => {
       const s = view.state();
-      if (cosinesFor(s.question, s.sentences, s).some((cosine) => cosine !== null)) view.set({ asked: s.question });
+      if (cosinesFor(s.question, s.sentences, s).some((cosine) => cosine !== null))
+        view.set({ asked: s.question });
     });
     view.on("reset", "click", () => view.set({ wrote: view.state().wrote + 1 }));
   },

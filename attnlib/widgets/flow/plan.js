@@ -5,7 +5,8 @@ import { called, multiply, softmax, transpose } from "../kit/numbers.js";
 
 export const range = (n) => Array.from({ length: n }, (_, i) => i);
 export const sum = (row) => row.reduce((total, x) => total + x, 0);
-const plus = (a, b) => a.map((row, i) => row.map((x, j) => x + (Array.isArray(b[0]) ? b[i][j] : b[j])));
+const plus = (a, b) =>
+  a.map((row, i) => row.map((x, j) => x + (Array.isArray(b[0]) ? b[i][j] : b[j])));
 
 const EPSILON = 1e-5;
 
@@ -27,13 +28,16 @@ function norm(row) {
 export function compute(s) {
   const X = s.x;
   const from = s.memory.length ? s.memory : X;
-  const side = (w, head) => w.map((row) => row.slice((head * row.length) / s.heads, ((head + 1) * row.length) / s.heads));
+  const side = (w, head) =>
+    w.map((row) => row.slice((head * row.length) / s.heads, ((head + 1) * row.length) / s.heads));
   const heads = range(s.heads).map((head) => {
     const [W_Q, W_K, W_V] = [s.w_q, s.w_k, s.w_v].map((w) => side(w, head));
     const [Q, K, V] = [multiply(X, W_Q), multiply(from, W_K), multiply(from, W_V)];
     const S = multiply(Q, transpose(K));
     const D = S.map((row) => row.map((score) => score / Math.sqrt(K[0].length)));
-    const M = D.map((row, i) => row.map((score, j) => (s.mask === "causal" && j > i ? -Infinity : score)));
+    const M = D.map((row, i) =>
+      row.map((score, j) => (s.mask === "causal" && j > i ? -Infinity : score)),
+    );
     const A = M.map(softmax);
     return { W_Q, W_K, W_V, Q, K, V, S, D, M, A, Z: multiply(A, V) };
   });
@@ -77,36 +81,126 @@ const BLOCKS = {
  * view (what opens first where digits have little room), how long it takes, and its equation.
  */
 const STAGES = {
-  rows: ["Rows", "Each word becomes a row of numbers. From here on it keeps to its own lane.",
-    "X M", "start", 2, "X, one row a word"],
-  qkv: ["Q, K, V", "Three matrices turn each row into a {Q:query} that asks, a {K:key} that answers and a {V:value} to hand over.",
-    "X M Q K V", "attend", 4, "{Q:Q} = X {Q:W_Q}   {K:K} = X {K:W_K}   {V:V} = X {V:W_V}"],
-  scores: ["Scores", "Each {Q:query} meets each {K:key} where their lines cross: multiply number by number, and add up.",
-    "Q K G", "attend", 8, "S = {Q:Q} {K:Kᵀ}"],
-  scale: ["Scale", "Each score is divided by √{d_k}. A {K:key} has {d_k} numbers, and longer sums would spread further.",
-    "G", "attend", 2.4, "S / √d_k"],
-  mask: ["Mask", "No word may look at a later one: there the score becomes −∞, and that crossing is closed.",
-    "G", "attend", 2.4, "S / √d_k, −∞ where masked"],
-  softmax: ["Softmax", "Powers of e, each divided by the sum of its row: shares that sum to 1, the {A:attention weights}.",
-    "G", "attend", 5, "{A:A} = softmax( S / √d_k )"],
-  blend: ["Blend", "Each word takes from every {V:value} as much as its {A:weight} says: a ribbon is as wide as its weight.",
-    "G V Z", "blend", 5, "Z = {A:A} {V:V}"],
-  heads: ["Heads", "The other heads do the same with matrices of their own. What all of them found stands side by side.",
-    "Z", "blend", 2.4, "Z = Concat( Z_1, Z_2, … )"],
-  join: ["Join", "One more matrix mixes what attention found, and gives it the length of the first row.",
-    "Z O", "join", 2.4, "Z W_O"],
-  add1: ["Add, norm", "What the word was comes back on the by-pass and is added. The sum is brought to mean 0 and variance 1.",
-    "X O N1", "add", 4.5, "X′ = LayerNorm( X + Z W_O )"],
-  think: ["Think", "A small network works on each row by itself: here no line leaves its lane.",
-    "N1 H F", "think", 3, "FFN( X′ ) = ReLU( X′ W_1 + b_1 ) W_2 + b_2"],
-  add2: ["Add, norm", "By-pass, sum and norm once more: a row as long as the first, ready for the next layer.",
-    "N1 F N2", "end", 3.5, "X″ = LayerNorm( X′ + FFN( X′ ) )"],
-  words: ["Words", "A table has a column for every word that can be written. Output times column is that word’s score.",
-    "P", "say", 3, "L = Z W_vocab"],
-  shares: ["Shares", "Softmax once more: shares that sum to 1. The largest share is the word to write next.",
-    "P", "say", 3, "P = softmax( L )"],
-  whole: ["Whole", "The whole way: words meet only in the {A:crossing} and the {V:ribbons}. Everywhere else each keeps to its lane.",
-    "", "whole", 1, "Z = {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V}"],
+  rows: [
+    "Rows",
+    "Each word becomes a row of numbers. From here on it keeps to its own lane.",
+    "X M",
+    "start",
+    2,
+    "X, one row a word",
+  ],
+  qkv: [
+    "Q, K, V",
+    "Three matrices turn each row into a {Q:query} that asks, a {K:key} that answers and a {V:value} to hand over.",
+    "X M Q K V",
+    "attend",
+    4,
+    "{Q:Q} = X {Q:W_Q}   {K:K} = X {K:W_K}   {V:V} = X {V:W_V}",
+  ],
+  scores: [
+    "Scores",
+    "Each {Q:query} meets each {K:key} where their lines cross: multiply number by number, and add up.",
+    "Q K G",
+    "attend",
+    8,
+    "S = {Q:Q} {K:Kᵀ}",
+  ],
+  scale: [
+    "Scale",
+    "Each score is divided by √{d_k}. A {K:key} has {d_k} numbers, and longer sums would spread further.",
+    "G",
+    "attend",
+    2.4,
+    "S / √d_k",
+  ],
+  mask: [
+    "Mask",
+    "No word may look at a later one: there the score becomes −∞, and that crossing is closed.",
+    "G",
+    "attend",
+    2.4,
+    "S / √d_k, −∞ where masked",
+  ],
+  softmax: [
+    "Softmax",
+    "Powers of e, each divided by the sum of its row: shares that sum to 1, the {A:attention weights}.",
+    "G",
+    "attend",
+    5,
+    "{A:A} = softmax( S / √d_k )",
+  ],
+  blend: [
+    "Blend",
+    "Each word takes from every {V:value} as much as its {A:weight} says: a ribbon is as wide as its weight.",
+    "G V Z",
+    "blend",
+    5,
+    "Z = {A:A} {V:V}",
+  ],
+  heads: [
+    "Heads",
+    "The other heads do the same with matrices of their own. What all of them found stands side by side.",
+    "Z",
+    "blend",
+    2.4,
+    "Z = Concat( Z_1, Z_2, … )",
+  ],
+  join: [
+    "Join",
+    "One more matrix mixes what attention found, and gives it the length of the first row.",
+    "Z O",
+    "join",
+    2.4,
+    "Z W_O",
+  ],
+  add1: [
+    "Add, norm",
+    "What the word was comes back on the by-pass and is added. The sum is brought to mean 0 and variance 1.",
+    "X O N1",
+    "add",
+    4.5,
+    "X′ = LayerNorm( X + Z W_O )",
+  ],
+  think: [
+    "Think",
+    "A small network works on each row by itself: here no line leaves its lane.",
+    "N1 H F",
+    "think",
+    3,
+    "FFN( X′ ) = ReLU( X′ W_1 + b_1 ) W_2 + b_2",
+  ],
+  add2: [
+    "Add, norm",
+    "By-pass, sum and norm once more: a row as long as the first, ready for the next layer.",
+    "N1 F N2",
+    "end",
+    3.5,
+    "X″ = LayerNorm( X′ + FFN( X′ ) )",
+  ],
+  words: [
+    "Words",
+    "A table has a column for every word that can be written. Output times column is that word’s score.",
+    "P",
+    "say",
+    3,
+    "L = Z W_vocab",
+  ],
+  shares: [
+    "Shares",
+    "Softmax once more: shares that sum to 1. The largest share is the word to write next.",
+    "P",
+    "say",
+    3,
+    "P = softmax( L )",
+  ],
+  whole: [
+    "Whole",
+    "The whole way: words meet only in the {A:crossing} and the {V:ribbons}. Everywhere else each keeps to its lane.",
+    "",
+    "whole",
+    1,
+    "Z = {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V}",
+  ],
 };
 const ASKED = {
   rows: "The words written so far ask. What an encoder has read, its memory M, will answer.",
@@ -114,8 +208,23 @@ const ASKED = {
 };
 
 const GIVEN = [
-  "tokens", "x", "w_q", "w_k", "w_v", "w_o", "heads", "mask", "memory_tokens", "memory", "layer", "w_1", "b_1", "w_2",
-  "b_2", "vocabulary", "w_vocab",
+  "tokens",
+  "x",
+  "w_q",
+  "w_k",
+  "w_v",
+  "w_o",
+  "heads",
+  "mask",
+  "memory_tokens",
+  "memory",
+  "layer",
+  "w_1",
+  "b_1",
+  "w_2",
+  "b_2",
+  "vocabulary",
+  "w_vocab",
 ];
 let kept = {};
 
@@ -131,9 +240,18 @@ function planned(s) {
   const cross = s.memory.length > 0;
   const [n_q, n_k] = [s.x.length, made.heads[0].K.length];
   const ids = [
-    "rows", "qkv", "scores", "scale", ...(s.mask === "causal" ? ["mask"] : []), "softmax", "blend",
-    ...(s.heads > 1 ? ["heads"] : []), ...(s.w_o.length ? ["join"] : []),
-    ...(s.layer ? ["add1", "think", "add2"] : []), ...(s.vocabulary.length ? ["words", "shares"] : []), "whole",
+    "rows",
+    "qkv",
+    "scores",
+    "scale",
+    ...(s.mask === "causal" ? ["mask"] : []),
+    "softmax",
+    "blend",
+    ...(s.heads > 1 ? ["heads"] : []),
+    ...(s.w_o.length ? ["join"] : []),
+    ...(s.layer ? ["add1", "think", "add2"] : []),
+    ...(s.vocabulary.length ? ["words", "shares"] : []),
+    "whole",
   ];
   const d_k = made.heads[0].K[0].length;
   const end = s.layer ? "X″" : s.w_o.length ? "Z W_O" : "Z";
@@ -141,14 +259,25 @@ function planned(s) {
     const [title, says, lit, view, seconds, equation] = STAGES[id];
     const caption = (cross && ASKED[id]) || says.replaceAll("{d_k}", d_k);
     const from = cross ? equation.replace(/X (\{[KV]:W)/g, "M $1") : equation;
-    return { id, title, says: caption, lit: lit ? lit.split(" ") : null, view, seconds, equation: id === "words" ? `L = ${end} W_vocab` : from };
+    return {
+      id,
+      title,
+      says: caption,
+      lit: lit ? lit.split(" ") : null,
+      view,
+      seconds,
+      equation: id === "words" ? `L = ${end} W_vocab` : from,
+    };
   });
   if (s.layer) {
-    stages.at(-1).equation = "X′ = LayerNorm( X + {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V} W_O )\nX″ = LayerNorm( X′ + FFN( X′ ) )";
+    stages.at(-1).equation =
+      "X′ = LayerNorm( X + {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V} W_O )\nX″ = LayerNorm( X′ + FFN( X′ ) )";
   }
   if (s.vocabulary.length) stages.at(-1).equation += `\nP = softmax( ${end} W_vocab )`;
   const when = Object.fromEntries(ids.map((id, k) => [id, k]));
-  const river = ["X", "Q", "G", "V", "Z", "O", "N1", "H", "F", "N2", "P"].filter((id) => BLOCKS[id][3] in when);
+  const river = ["X", "Q", "G", "V", "Z", "O", "N1", "H", "F", "N2", "P"].filter(
+    (id) => BLOCKS[id][3] in when,
+  );
   const matrices = range(s.heads).map((head) => {
     const own = made.heads[head];
     return { ...made, ...own, M: s.memory, masked: own.M, G: own.A, Z: made.Z };
@@ -157,14 +286,38 @@ function planned(s) {
   for (const id of [...(cross ? ["M"] : []), ...river, "K"]) {
     const [symbol, words, role, stage] = BLOCKS[id];
     const matrix = matrices[0][id];
-    blocks[id] = { id, symbol, words, role, stage: when[stage], rows: matrix.length, columns: matrix[0].length };
+    blocks[id] = {
+      id,
+      symbol,
+      words,
+      role,
+      stage: when[stage],
+      rows: matrix.length,
+      columns: matrix[0].length,
+    };
   }
   const names = called(s.tokens);
   return {
-    s, made, matrices, river, blocks, stages, when, cross, n_q, n_k, d_k, names, d_v: made.heads[0].V[0].length,
-    answers: cross ? called(s.memory_tokens) : names, layer: s.layer, n: Math.max(n_q, n_k),
+    s,
+    made,
+    matrices,
+    river,
+    blocks,
+    stages,
+    when,
+    cross,
+    n_q,
+    n_k,
+    d_k,
+    names,
+    d_v: made.heads[0].V[0].length,
+    answers: cross ? called(s.memory_tokens) : names,
+    layer: s.layer,
+    n: Math.max(n_q, n_k),
     ends: made.P ? made.P.map((row) => called(s.vocabulary)[row.indexOf(Math.max(...row))]) : names, // of the lanes
-    last: s.layer ? "N2" : s.w_o.length ? "O" : "Z", resting: {}, paper: [],
+    last: s.layer ? "N2" : s.w_o.length ? "O" : "Z",
+    resting: {},
+    paper: [],
   };
 }
 
@@ -194,7 +347,8 @@ export function short(x, digits = 3) {
 }
 
 /** About how wide a text is; the widest common system font decides. */
-export const wide = (text, size) => sum(Array.from(text, (c) => (".·il".includes(c) ? 0.33 : 0.62))) * size;
+export const wide = (text, size) =>
+  sum(Array.from(text, (c) => (".·il".includes(c) ? 0.33 : 0.62))) * size;
 
 /** As much of a name as there is room for. */
 export function fitted(name, room, size) {

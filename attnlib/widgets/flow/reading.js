@@ -4,7 +4,8 @@
 import { naming, range, short, spread, sum } from "./plan.js";
 
 const column = (matrix, j) => matrix.map((row) => row[j]);
-const bracketed = (x, digits, first) => (x < 0 && !first ? `(${short(x, digits)})` : short(x, digits));
+const bracketed = (x, digits, first) =>
+  x < 0 && !first ? `(${short(x, digits)})` : short(x, digits);
 
 /**
  * What there is to say of the cell named "Q.0.1" (or of a token, "T.0"): a title; lines of pieces of
@@ -18,27 +19,52 @@ export function explain(plan, name, now, head) {
   const M = plan.matrices[head];
   const digits = Math.max(n_q, n_k) <= 3 ? 6 : 3;
   const found = {
-    id, title: "", lines: [], terms: [], reads: new Set(), feeds: new Set(), wires: new Set(), ribbons: new Set(), value: M[id]?.[i]?.[j],
+    id,
+    title: "",
+    lines: [],
+    terms: [],
+    reads: new Set(),
+    feeds: new Set(),
+    wires: new Set(),
+    ribbons: new Set(),
+    value: M[id]?.[i]?.[j],
   };
   const { reads, feeds, ribbons } = found;
   const add = (set, ...cells) => cells.flat().forEach((cell) => set.add(cell));
-  const cells = (block, r) => (blocks[block] ? range(blocks[block].columns).map((k) => `${block}.${r}.${k}`) : []);
-  const along = (...lines) => add(found.wires, lines.flatMap((line) => [line, `${line}.${i}`]));
+  const cells = (block, r) =>
+    blocks[block] ? range(blocks[block].columns).map((k) => `${block}.${r}.${k}`) : [];
+  const along = (...lines) =>
+    add(
+      found.wires,
+      lines.flatMap((line) => [line, `${line}.${i}`]),
+    );
   const num = (x) => short(x, digits);
   /** A power may be tiny; divided by another tiny one, its first digits count. */
-  const power = (x) => (x === 0 || x >= 0.1 || (digits === 6 && x >= 1e-3) ? num(x) : x < 1e-4 ? x.toExponential(2).replace("-", "−") : x.toPrecision(3));
+  const power = (x) =>
+    x === 0 || x >= 0.1 || (digits === 6 && x >= 1e-3)
+      ? num(x)
+      : x < 1e-4
+        ? x.toExponential(2).replace("-", "−")
+        : x.toPrecision(3);
   let pieces;
   const begin = (label) => found.lines.push({ label, pieces: (pieces = []) });
   const say = (text, role) => pieces.push({ text, role });
   const products = (a, b, roleA, roleB, read) => {
     a.forEach((x, k) => {
       if (k) say(" + ");
-      pieces.push({ text: bracketed(x, digits, !k), role: roleA, k }, { text: "·", k }, { text: bracketed(b[k], digits), role: roleB, k });
+      pieces.push(
+        { text: bracketed(x, digits, !k), role: roleA, k },
+        { text: "·", k },
+        { text: bracketed(b[k], digits), role: roleB, k },
+      );
       found.terms.push({ reads: read(k), product: x * b[k] });
     });
     found.terms.forEach((term) => add(reads, term.reads));
   };
-  const result = (x, role) => { say(" = "); say(num(x), `${role} result`); };
+  const result = (x, role) => {
+    say(" = ");
+    say(num(x), `${role} result`);
+  };
   const who = id === "K" || id === "V" ? answers[i] : names[i];
 
   const make = {
@@ -46,7 +72,10 @@ export function explain(plan, name, now, head) {
       found.title = who;
       begin();
       if (now.s < when.softmax) return say("keeps to its lane. Its query crosses every key.");
-      const share = range(n_k).filter((c) => M.A[i][c] > 0.005).sort((a, b) => M.A[i][b] - M.A[i][a]).slice(0, 3);
+      const share = range(n_k)
+        .filter((c) => M.A[i][c] > 0.005)
+        .sort((a, b) => M.A[i][b] - M.A[i][a])
+        .slice(0, 3);
       say(given.heads > 1 ? `in head ${head + 1} takes ` : "takes ");
       share.forEach((c, k) => {
         if (k) say(k === share.length - 1 ? " and " : ", ");
@@ -56,15 +85,39 @@ export function explain(plan, name, now, head) {
       say(".");
       for (const block of river) add(reads, cells(block, i));
       if (!cross) add(reads, cells("K", i), cells("V", i));
-      add(ribbons, range(n_k).map((c) => `${i}.${c}`));
-      along("in", "Q", "Qin", "A", "O", "R1", "R1add", "R1norm", "H", "F", "R2", "R2add", "R2norm", "P", "out");
+      add(
+        ribbons,
+        range(n_k).map((c) => `${i}.${c}`),
+      );
+      along(
+        "in",
+        "Q",
+        "Qin",
+        "A",
+        "O",
+        "R1",
+        "R1add",
+        "R1norm",
+        "H",
+        "F",
+        "R2",
+        "R2add",
+        "R2norm",
+        "P",
+        "out",
+      );
     },
     X() {
       found.title = `${who}, number ${j + 1} of its row`;
       begin();
       say("given, and learned in a real model: ");
       say(num(found.value), "ink result");
-      add(feeds, cells("Q", i), cross ? [] : [cells("K", i), cells("V", i)].flat(), layer ? [`N1.${i}.${j}`] : []);
+      add(
+        feeds,
+        cells("Q", i),
+        cross ? [] : [cells("K", i), cells("V", i)].flat(),
+        layer ? [`N1.${i}.${j}`] : [],
+      );
       along("Q", ...(cross ? [] : ["K", "V"]), "R1");
     },
     M() {
@@ -97,8 +150,16 @@ export function explain(plan, name, now, head) {
       }
       if (now.s < when.softmax) return;
       share(M.masked[i], n_k > 1 && n_k < 4, "weight", M.A[i][j]);
-      add(reads, range(n_k).map((c) => `G.${i}.${c}`).filter((cell) => cell !== name));
-      add(feeds, range(d_v).map((k) => `Z.${i}.${head * d_v + k}`));
+      add(
+        reads,
+        range(n_k)
+          .map((c) => `G.${i}.${c}`)
+          .filter((cell) => cell !== name),
+      );
+      add(
+        feeds,
+        range(d_v).map((k) => `Z.${i}.${head * d_v + k}`),
+      );
       add(ribbons, `${i}.${j}`);
       along("A");
     },
@@ -107,25 +168,41 @@ export function explain(plan, name, now, head) {
       const { A, V } = plan.matrices[at];
       found.title = `${who}’s blend${given.heads > 1 ? `, head ${at + 1}` : ""}, number ${(j % d_v) + 1}`;
       begin();
-      products(A[i], column(V, j % d_v), "weight", "value", (k) => (at === head ? [`G.${i}.${k}`, `V.${k}.${j % d_v}`] : []));
+      products(A[i], column(V, j % d_v), "weight", "value", (k) =>
+        at === head ? [`G.${i}.${k}`, `V.${k}.${j % d_v}`] : [],
+      );
       result(found.value, "ink");
-      if (at === head) add(ribbons, range(n_k).map((c) => `${i}.${c}`));
+      if (at === head)
+        add(
+          ribbons,
+          range(n_k).map((c) => `${i}.${c}`),
+        );
       add(feeds, cells("O", i), blocks.O ? [] : cells("P", i));
       along("O", "A", "P");
     },
-    O: () => rowTimes("Z", "w_o", "what attention found", ["O", "R1add"], layer ? `N1.${i}.${j}` : cells("P", i)),
+    O: () =>
+      rowTimes(
+        "Z",
+        "w_o",
+        "what attention found",
+        ["O", "R1add"],
+        layer ? `N1.${i}.${j}` : cells("P", i),
+      ),
     N1: () => added("X", "O", "R1", "the first", [cells("H", i), `N2.${i}.${j}`]),
     H() {
       begin();
       say("max(0, ");
       rowTimes("N1", "w_1", "hidden number", ["H"], cells("F", i), true);
-      say(" + "); say(bracketed(given.b_1[j], digits)); say(")");
+      say(" + ");
+      say(bracketed(given.b_1[j], digits));
+      say(")");
       result(found.value, "ink");
     },
     F() {
       begin();
       rowTimes("H", "w_2", "what the network says", ["F", "R2add"], `N2.${i}.${j}`, true);
-      say(" + "); say(bracketed(given.b_2[j], digits));
+      say(" + ");
+      say(bracketed(given.b_2[j], digits));
       result(found.value, "ink");
     },
     N2: () => added("N1", "F", "R2", "the second", cells("P", i)),
@@ -136,7 +213,10 @@ export function explain(plan, name, now, head) {
       found.title = `After ${who}: ${given.vocabulary[j]}`;
       if (now.s < when.shares) return;
       share(M.L[i], true, "ink", found.value);
-      add(reads, cells("P", i).filter((cell) => cell !== name));
+      add(
+        reads,
+        cells("P", i).filter((cell) => cell !== name),
+      );
     },
   };
   function share(scores, listed, role, value) {
@@ -150,27 +230,49 @@ export function explain(plan, name, now, head) {
     say(`e^${num(scores[j])} = `);
     say(power(powers[j]), "ink result");
     begin("share");
-    say(`${power(powers[j])} ÷ ${listed ? `(${powers.map(power).join(" + ")})` : power(sum(powers))}`);
+    say(
+      `${power(powers[j])} ÷ ${listed ? `(${powers.map(power).join(" + ")})` : power(sum(powers))}`,
+    );
     return result(value, role);
   }
   function project(block, role) {
     found.title = `${who}’s ${role}, number ${j + 1}`;
     begin();
     const source = block === "Q" || !cross ? "X" : "M";
-    products(M[source][i], column(M[`W_${block}`], j), "ink", role, (k) => [`${source}.${i}.${k}`, `w_${block.toLowerCase()}.${k}.${head * (block === "V" ? d_v : d_k) + j}`]);
+    products(M[source][i], column(M[`W_${block}`], j), "ink", role, (k) => [
+      `${source}.${i}.${k}`,
+      `w_${block.toLowerCase()}.${k}.${head * (block === "V" ? d_v : d_k) + j}`,
+    ]);
     result(found.value, role);
     along(block, ...(block === "V" ? [] : [`${block}in`]));
-    if (block === "Q") add(feeds, range(n_k).map((c) => `G.${i}.${c}`));
-    if (block === "K") add(feeds, range(n_q).map((r) => `G.${r}.${i}`));
+    if (block === "Q")
+      add(
+        feeds,
+        range(n_k).map((c) => `G.${i}.${c}`),
+      );
+    if (block === "K")
+      add(
+        feeds,
+        range(n_q).map((r) => `G.${r}.${i}`),
+      );
     if (block === "V") {
-      add(feeds, range(n_q).map((r) => `Z.${r}.${head * d_v + j}`));
-      add(ribbons, range(n_q).map((r) => `${r}.${i}`));
+      add(
+        feeds,
+        range(n_q).map((r) => `Z.${r}.${head * d_v + j}`),
+      );
+      add(
+        ribbons,
+        range(n_q).map((r) => `${r}.${i}`),
+      );
     }
   }
   function rowTimes(block, w, what, lines, next, open) {
     found.title = `${who}, ${what}${what.endsWith("number") ? ` ${j + 1}` : `, number ${j + 1}`}`;
     if (!open) begin();
-    products(M[block][i], column(given[w], j), "ink", "ink", (k) => [`${block}.${i}.${k}`, `${w}.${k}.${j}`]);
+    products(M[block][i], column(given[w], j), "ink", "ink", (k) => [
+      `${block}.${i}.${k}`,
+      `${w}.${k}.${j}`,
+    ]);
     if (!open) result(found.value, "ink");
     add(feeds, next);
     along(...lines);
@@ -189,13 +291,27 @@ export function explain(plan, name, now, head) {
     along(total, `${total}add`, `${total}norm`);
   }
   make[id]();
-  found.to = Array.from(new Set(Array.from(feeds, (cell) => cell.split(".")[0])), (block) => (blocks[block] && blocks[block].stage <= now.s ? naming(plan, block, now)[1] : null)).filter(Boolean);
+  found.to = Array.from(new Set(Array.from(feeds, (cell) => cell.split(".")[0])), (block) =>
+    blocks[block] && blocks[block].stage <= now.s ? naming(plan, block, now)[1] : null,
+  ).filter(Boolean);
   return found;
 }
 
 /** The cells in the order in which a hand would make them, as far as the stage has come. */
 export function order({ river, blocks, cross, n_q }, now) {
-  const ids = ["X", ...(cross ? ["M"] : []), "Q", "K", "V", ...river.slice(2).filter((id) => id !== "V")];
-  return ids.filter((id) => blocks[id].stage <= now.s).flatMap((id) =>
-    range(id === "G" ? n_q : blocks[id].rows).flatMap((i) => range(blocks[id].columns).map((j) => `${id}.${i}.${j}`)));
+  const ids = [
+    "X",
+    ...(cross ? ["M"] : []),
+    "Q",
+    "K",
+    "V",
+    ...river.slice(2).filter((id) => id !== "V"),
+  ];
+  return ids
+    .filter((id) => blocks[id].stage <= now.s)
+    .flatMap((id) =>
+      range(id === "G" ? n_q : blocks[id].rows).flatMap((i) =>
+        range(blocks[id].columns).map((j) => `${id}.${i}.${j}`),
+      ),
+    );
 }

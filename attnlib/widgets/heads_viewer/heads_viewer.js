@@ -11,7 +11,9 @@ export const defaults = { texts: [], title: "", text: 0, layer: 0, head: 0, row:
 export const own = { pointed: null, lens: null };
 const below = (count) => (i, s) => Number.isInteger(i) && i >= 0 && i < count(s);
 export const shared = {
-  text: below((s) => s.texts.length), layer: below((s) => s.texts[0].n_layers), head: below((s) => s.texts[0].n_heads),
+  text: below((s) => s.texts.length),
+  layer: below((s) => s.texts[0].n_layers),
+  head: below((s) => s.texts[0].n_heads),
   row: below((s) => s.texts[s.text].tokens.length),
 };
 export const label = ({ title }) => (title ? `Heads viewer: ${title}` : "Heads viewer");
@@ -42,7 +44,10 @@ function unpack({ tokens, n_layers, n_heads, weights }) {
     return (20 + (first - SHORT) * DIGITS.length + digit()) / 200;
   };
   const { length: n } = tokens;
-  return [n_layers, n_heads, n, n].reduceRight((make, many) => () => Array.from({ length: many }, make), next)();
+  return [n_layers, n_heads, n, n].reduceRight(
+    (make, many) => () => Array.from({ length: many }, make),
+    next,
+  )();
 }
 
 const known = new WeakMap();
@@ -53,7 +58,11 @@ function arraysOf(text) {
     const { tokens, mask } = text;
     const all = unpack(text);
     const allowed = tokens.map((_, i) => tokens.map((_, j) => mask[i * tokens.length + j] !== "0"));
-    known.set(text, { all, allowed, heads: all.map((layer) => layer.map((weights) => small(weights, allowed))) });
+    known.set(text, {
+      all,
+      allowed,
+      heads: all.map((layer) => layer.map((weights) => small(weights, allowed))),
+    });
   }
   return known.get(text);
 }
@@ -72,8 +81,10 @@ export function compute({ texts, text, layer, head, row }) {
 /** Four mean weights and the mean entropy, over the rows that attend to anything; null for none. */
 function means(weights) {
   const rows = weights.map((_, i) => i).filter((i) => weights[i].some((weight) => weight > 0));
-  const mean = (numbers) => (numbers.length ? numbers.reduce((sum, x) => sum + x, 0) / numbers.length : null);
-  const beside = (step) => mean(rows.filter((i) => weights[i + step]).map((i) => weights[i][i + step]));
+  const mean = (numbers) =>
+    numbers.length ? numbers.reduce((sum, x) => sum + x, 0) / numbers.length : null;
+  const beside = (step) =>
+    mean(rows.filter((i) => weights[i + step]).map((i) => weights[i][i + step]));
   return {
     previous: beside(-1),
     itself: beside(0),
@@ -87,7 +98,14 @@ function means(weights) {
 function weightOf([i, j], { tokens, weights, allowed }) {
   if (Math.max(i, j) >= tokens.length) return null;
   const names = called(tokens);
-  return { asks: names[i], names, j, free: allowed[i], weights: weights[i], unit: 0.1 / SHORT ** 2 };
+  return {
+    asks: names[i],
+    names,
+    j,
+    free: allowed[i],
+    weights: weights[i],
+    unit: 0.1 / SHORT ** 2,
+  };
 }
 
 /** Runnable NumPy for what is on the screen. */
@@ -126,16 +144,22 @@ function links({ tokens, weights, allowed, row, top }, lines) {
   const bold = (yes) => ({ "font-weight": yes ? "bold" : "normal" });
   const others = lines === "all" ? tokens.map((_, i) => i).filter((i) => i !== row) : [];
   return sheet(
-    "links", width, height, "The same weights as lines between the tokens; the table below holds the numbers",
+    "links",
+    width,
+    height,
+    "The same weights as lines between the tokens; the table below holds the numbers",
     text("queries", queries, LINKS.top - 12, "muted", end),
     text("keys", keys, LINKS.top - 12),
     element("g", { class: "others" }, strokes(others)),
     element("g", { class: "picked" }, strokes([row])),
     tokens.map((token, i) => {
       const y = middles[i] + 4;
-      const [role, number] = allowed[row][i] ? ["weight", two(weights[row][i])] : ["muted", "masked"];
+      const [role, number] = allowed[row][i]
+        ? ["weight", two(weights[row][i])]
+        : ["muted", "masked"];
       return [
-        (side >= 10 || i === row) && text(cut(token), queries, y, "query", { ...end, ...bold(i === row) }),
+        (side >= 10 || i === row) &&
+          text(cut(token), queries, y, "query", { ...end, ...bold(i === row) }),
         (side >= 10 || i === top) && text(cut(token), keys, y, "key", bold(i === top)),
         (side >= 10 || i === top) && text(number, numbers, y, role, { ...end, ...bold(i === top) }),
       ];
@@ -164,7 +188,12 @@ export function picture(s) {
   const { n_layers, n_heads } = s.texts[0];
   const several = n_layers > 1;
   const choice = (name, title, choices, chosen = s[name]) =>
-    element("label", { class: name === "text" && "wide" }, html`<span>${title}</span>`, select(name, choices, chosen));
+    element(
+      "label",
+      { class: name === "text" && "wide" },
+      html`<span>${title}</span>`,
+      select(name, choices, chosen),
+    );
   const counted = (n) => Array.from({ length: n }, (_, i) => [i, i + 1]);
   const names = called(tokens);
   const deed = top < 0 ? "to nothing" : `most to '${names[top]}'`;
@@ -177,19 +206,35 @@ export function picture(s) {
 <p class="note">All heads${several && ": layers in rows, heads in columns"}</p>
 <div class="scroll">${grid(arraysOf(s.texts[s.text]).heads, s.layer, s.head)}</div></div>`,
     html`<div class="controls">
-${s.texts.length > 1 && choice("text", "Text", s.texts.map(({ name }, i) => [i, name]))}
+${
+  s.texts.length > 1 &&
+  choice(
+    "text",
+    "Text",
+    s.texts.map(({ name }, i) => [i, name]),
+  )
+}
 ${several && choice("layer", "Layer", counted(n_layers))}
 ${choice("head", "Head", counted(n_heads))}
-${choice("row", "Token", tokens.map((token, i) => [i, `${i + 1}: ${token}`]), row)}
+${choice(
+  "row",
+  "Token",
+  tokens.map((token, i) => [i, `${i + 1}: ${token}`]),
+  row,
+)}
 ${choice("lines", "Lines", LINES)}</div>`,
     html`<div class="telling"><p class="said" role="status" data-part="said">${element(
-      "span", { "data-key": [s.layer, s.head, row, s.text].join() }, // another sentence, not one that moved
+      "span",
+      { "data-key": [s.layer, s.head, row, s.text].join() }, // another sentence, not one that moved
       html`Head ${s.head + 1}${several && ` of layer ${s.layer + 1}`}: '${names[row]}' attends ${deed}${largest}`,
     )}</p><button type="button" name="why">Why?</button></div>`,
     html`<div><p class="note">The means of this head over all tokens</p>
 <ul class="summary">${Object.entries(now.means).map(mean)}</ul></div>`,
     html`<div class="sheets">${sheet(
-      "heat", HEAT.width, HEAT.height, "Heatmap of the picked head's weights; the table below holds the numbers",
+      "heat",
+      HEAT.width,
+      HEAT.height,
+      "Heatmap of the picked head's weights; the table below holds the numbers",
       heatmap(now, HEAT),
     )}${links(now, s.lines)}</div>`,
     html`<p class="cell" data-part="cell">${said(s.pointed, now)}</p>`,
@@ -201,7 +246,8 @@ ${choice("lines", "Lines", LINES)}</div>`,
 
 /** What stands under the drawings: the cell that is pointed at. */
 function said(pointed, { tokens, weights, allowed }) {
-  if (!pointed || pointed.i >= tokens.length || pointed.j >= tokens.length) return "Tap a weight to see what it tells.";
+  if (!pointed || pointed.i >= tokens.length || pointed.j >= tokens.length)
+    return "Tap a weight to see what it tells.";
   const { i, j } = pointed;
   const weight = allowed[i][j] ? `weight ${two(weights[i][j])}` : "forbidden by the mask";
   return `${tokens[i]} → ${tokens[j]}: ${weight}`;
@@ -222,7 +268,10 @@ export function live(view) {
     const { texts, text } = view.state();
     return cellAt(event, svg, sizes.width, texts[text].tokens.length, sizes);
   };
-  for (const [part, sizes] of [["heat", HEAT], ["links", LINKS]]) {
+  for (const [part, sizes] of [
+    ["heat", HEAT],
+    ["links", LINKS],
+  ]) {
     view.on(part, "click", (event, svg) => {
       const cell = at(event, svg, sizes);
       if (cell) view.set({ row: cell.i });

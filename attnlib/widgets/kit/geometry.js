@@ -40,7 +40,10 @@ export function direction(a, b) {
 }
 
 /** A point `far` from `a` along `unit`, and `aside` to its side. */
-export const along = (a, [ux, uy], far, aside = 0) => [a[0] + ux * far - uy * aside, a[1] + uy * far + ux * aside];
+export const along = (a, [ux, uy], far, aside = 0) => [
+  a[0] + ux * far - uy * aside,
+  a[1] + uy * far + ux * aside,
+];
 
 /** How far p is from the line between a and b. */
 export function apart(p, a, b) {
@@ -54,7 +57,12 @@ export function band(a, b, thick) {
   const { length, unit } = direction(a, b);
   if (length < 0.05) return "";
   const half = thick / 2;
-  const corners = [along(a, unit, 0, half), along(b, unit, 0, half), along(b, unit, 0, -half), along(a, unit, 0, -half)];
+  const corners = [
+    along(a, unit, 0, half),
+    along(b, unit, 0, half),
+    along(b, unit, 0, -half),
+    along(a, unit, 0, -half),
+  ];
   const fine = (point) => point.map((x) => x.toFixed(2)).join(" "); // a thin line is thinner than a tenth
   return `M${corners.map(fine).join("L")}Z`;
 }
@@ -81,12 +89,18 @@ export function leap(from, to, bend, gap, size = 9) {
   const start = along(from, direction(from, middle).unit, gap[0]);
   const last = direction(middle, to).unit;
   const end = along(to, last, -gap[1]);
-  return { d: `M${at(start)}Q${at(middle)} ${at(along(end, last, -size * 0.7))}`, head: head(end, last, size) };
+  return {
+    d: `M${at(start)}Q${at(middle)} ${at(along(end, last, -size * 0.7))}`,
+    head: head(end, last, size),
+  };
 }
 
 /** The middle of a box of this size beside a point: it clears a circle of radius `gap`. */
 export function beside(point, [ux, uy], [w, h], gap) {
-  const far = Math.min((w / 2 + gap) / Math.max(Math.abs(ux), 1e-6), (h / 2 + gap) / Math.max(Math.abs(uy), 1e-6));
+  const far = Math.min(
+    (w / 2 + gap) / Math.max(Math.abs(ux), 1e-6),
+    (h / 2 + gap) / Math.max(Math.abs(uy), 1e-6),
+  );
   return [point[0] + ux * far, point[1] + uy * far];
 }
 
@@ -99,15 +113,26 @@ const AROUND = [0, -1, 1, -2, 2, -3, 3, 4].map((eighth) => (eighth * Math.PI) / 
  */
 export function placed(labels, taken, [width, height]) {
   const boxes = [];
-  for (const { point, size: [w, h], gap, way } of labels) {
+  for (const {
+    point,
+    size: [w, h],
+    gap,
+    way,
+  } of labels) {
     let best = { price: Infinity };
     for (const turn of AROUND) {
       const [c, s] = [Math.cos(turn), Math.sin(turn)];
       const wish = beside(point, [way[0] * c - way[1] * s, way[0] * s + way[1] * c], [w, h], gap);
-      const [x, y] = [clamp(wish[0], w / 2 + 1, width - w / 2 - 1), clamp(wish[1], h / 2 + 1, height - h / 2 - 1)];
+      const [x, y] = [
+        clamp(wish[0], w / 2 + 1, width - w / 2 - 1),
+        clamp(wish[1], h / 2 + 1, height - h / 2 - 1),
+      ];
       let price = Math.abs(turn) * 0.8 + distance([x, y], wish) * 0.5;
       for (const box of boxes) {
-        const [dx, dy] = [(w + box.w) / 2 - Math.abs(x - box.x), (h + box.h) / 2 - Math.abs(y - box.y)];
+        const [dx, dy] = [
+          (w + box.w) / 2 - Math.abs(x - box.x),
+          (h + box.h) / 2 - Math.abs(y - box.y),
+        ];
         if (dx > 0 && dy > 0) price += 8 + Math.min(dx, dy);
       }
       for (const [a, b, cost] of taken) {

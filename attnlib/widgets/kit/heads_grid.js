@@ -6,7 +6,9 @@ import { element, html } from "./markup.js";
 
 /** A head in the grid: its heatmap in so many steps of opacity, and stripes on the cells that are blocked. */
 export function small(weights, allowed, steps = 8) {
-  const stripes = runs(allowed).filter(([may]) => !may).map(([, d]) => element("path", { d, class: "blocked" }));
+  const stripes = runs(allowed)
+    .filter(([may]) => !may)
+    .map(([, d]) => element("path", { d, class: "blocked" }));
   const all = { viewBox: `-.5 0 ${weights.length} ${weights.length}`, "aria-hidden": "true" };
   return element("svg", all, shades(weights, steps), stripes);
 }

@@ -5,12 +5,16 @@ import { two } from "./numbers.js";
 
 /** The weights as a table for those who do not see the picture. */
 export function weightTable({ tokens, weights, allowed: may }) {
-  const rows = tokens.map((word, i) => [word, ...weights[i].map((w, j) => (may[i][j] ? w.toFixed(2) : "masked"))]);
+  const rows = tokens.map((word, i) => [
+    word,
+    ...weights[i].map((w, j) => (may[i][j] ? w.toFixed(2) : "masked")),
+  ]);
   return table("Attention weights: queries in rows, keys in columns", ["", ...tokens], rows);
 }
 
 /** The ink that can be read on a cell of this weight; the thresholds are those of attnlib.palette. */
-export const cellInk = (weight) => (weight < 0.635 ? "cell-low" : weight < 0.845 ? "cell-mid" : "cell-high");
+export const cellInk = (weight) =>
+  weight < 0.635 ? "cell-low" : weight < 0.845 ? "cell-mid" : "cell-high";
 
 /** For each value in a matrix, in order: the value, and a path down all cells that hold it. */
 export function runs(matrix) {
@@ -34,7 +38,9 @@ export function runs(matrix) {
  */
 export function shades(weights, steps) {
   const paths = runs(weights.map((row) => row.map((weight) => Math.floor(weight * steps + 0.5))));
-  return paths.filter(([step]) => step).map(([step, d]) => element("path", { d, opacity: step / steps }));
+  return paths
+    .filter(([step]) => step)
+    .map(([step, d]) => element("path", { d, opacity: step / steps }));
 }
 
 /** A token that fits beside a drawing. */
@@ -61,10 +67,12 @@ export function heatmap({ tokens, weights, allowed: may, row, top: most }, { lef
       const asks = { "text-anchor": "end", "font-weight": i === row ? "bold" : "normal" };
       const turned = `translate(${short(left + middle(i) + 3)} ${top - 7}) rotate(-60)`;
       const number = (weight, j) =>
-        may[i][j] && text(two(weight), left + middle(j), y, cellInk(weight), { "text-anchor": "middle" });
+        may[i][j] &&
+        text(two(weight), left + middle(j), y, cellInk(weight), { "text-anchor": "middle" });
       return [
         (side >= 10 || i === row) && text(cut(token), left - 8, y, "query", asks),
-        (side >= 10 || i === most) && element("text", { transform: turned, fill: "var(--key)" }, cut(token)),
+        (side >= 10 || i === most) &&
+          element("text", { transform: turned, fill: "var(--key)" }, cut(token)),
         side >= 27 && weights[i].map(number),
       ];
     }),
@@ -80,7 +88,9 @@ export function heatmap({ tokens, weights, allowed: may, row, top: most }, { lef
       return parts.map((part) => {
         const [reach, rest] = [short(part * side), short(side - part * side)];
         const upper = `M${short(x)} ${short(y + part * side)}l${reach} -${reach}`;
-        return part < 1 ? `${upper}M${short(x + part * side)} ${short(y + side)}l${rest} -${rest}` : upper;
+        return part < 1
+          ? `${upper}M${short(x + part * side)} ${short(y + side)}l${rest} -${rest}`
+          : upper;
       });
     };
     return may.flatMap((cells, i) => cells.flatMap((free, j) => (free ? [] : cell(i, j)))).join("");
@@ -90,7 +100,9 @@ export function heatmap({ tokens, weights, allowed: may, row, top: most }, { lef
 /** The cell of a heatmap on a sheet `width` units wide under the pointer, or null. */
 export function cellAt(event, svg, width, n, { left, top, size }) {
   const box = svg.getBoundingClientRect();
-  const [x, y] = [event.clientX - box.left, event.clientY - box.top].map((at) => (at * width) / box.width);
+  const [x, y] = [event.clientX - box.left, event.clientY - box.top].map(
+    (at) => (at * width) / box.width,
+  );
   const [i, j] = [(y - top) / size, (x - left) / size].map((part) => Math.floor(part * n));
   return i >= 0 && i < n ? { i, j, inside: j >= 0 && j < n } : null;
 }

@@ -29,8 +29,12 @@ export function html(strings, ...values) {
 /** Attributes of an element: numbers with two decimals at most, true as a bare name, false as none. */
 export function attributes(all) {
   const value = (x) => (typeof x === "number" ? Number(x.toFixed(2)) : escaped(x));
-  const present = Object.entries(all).filter(([, x]) => x !== false && x !== null && x !== undefined);
-  return new Markup(present.map(([name, x]) => (x === true ? ` ${name}` : ` ${name}="${value(x)}"`)).join(""));
+  const present = Object.entries(all).filter(
+    ([, x]) => x !== false && x !== null && x !== undefined,
+  );
+  return new Markup(
+    present.map(([name, x]) => (x === true ? ` ${name}` : ` ${name}="${value(x)}"`)).join(""),
+  );
 }
 
 /** One element; an <input> has no content and no end. */
@@ -42,7 +46,8 @@ export function element(tag, all = {}, ...content) {
 /** A <select> of that name, from a choice's values and labels: an object or pairs. */
 export function select(name, choices, chosen, more = {}) {
   const pairs = Array.isArray(choices) ? choices : Object.entries(choices);
-  const option = ([value, label]) => element("option", { value, selected: String(value) === String(chosen) }, label);
+  const option = ([value, label]) =>
+    element("option", { value, selected: String(value) === String(chosen) }, label);
   return element("select", { name, ...more }, pairs.map(option));
 }
 
@@ -51,33 +56,53 @@ export function select(name, choices, chosen, more = {}) {
  * is for readers without JavaScript, and for the end of a chapter on paper (_ext/pages/static/book.js).
  */
 export function told(part, said, folded = {}) {
-  const fold = ([summary, content]) => html`<details><summary>${summary}</summary><p>${content}</p></details>`;
+  const fold = ([summary, content]) =>
+    html`<details><summary>${summary}</summary><p>${content}</p></details>`;
   return html`<div class="told"><p role="status" data-part="${part}">${said}</p>${Object.entries(folded).map(fold)}</div>`;
 }
 
 /** The buttons that every widget with a state has, after those of its own. */
-export const buttons = (...own) => html`<p class="buttons">${own}<button type="button" name="copy">Copy as NumPy</button>
+export const buttons = (
+  ...own
+) => html`<p class="buttons">${own}<button type="button" name="copy">Copy as NumPy</button>
 <button type="button" name="reset">Reset</button></p>`;
 
 /** A drawing, in units of its own; `label` is for those who do not see it. */
 export function sheet(part, width, height, label, ...content) {
-  const all = { viewBox: `0 0 ${width} ${height}`, role: "img", "data-part": part, "aria-label": label };
+  const all = {
+    viewBox: `0 0 ${width} ${height}`,
+    role: "img",
+    "data-part": part,
+    "aria-label": label,
+  };
   return element("svg", all, content);
 }
 
 /** A line of text in a drawing, in the colour of a role of the palette. */
 export function text(content, x, y, role = "muted", more = {}) {
-  return element("text", { x, y, "text-anchor": "start", fill: `var(--${role})`, ...more }, content);
+  return element(
+    "text",
+    { x, y, "text-anchor": "start", fill: `var(--${role})`, ...more },
+    content,
+  );
 }
 
 /** An axis or a frame of a drawing. */
-export const line = (d, more = {}) => element("path", { d, fill: "none", stroke: "var(--line)", ...more });
+export const line = (d, more = {}) =>
+  element("path", { d, fill: "none", stroke: "var(--line)", ...more });
 
 /** A table for those who do not see the picture: a head of names, rows that begin with a name. */
 export function table(caption, names, rows) {
-  const head = names.map((name) => (name === "" ? element("td") : element("th", { scope: "col" }, name)));
+  const head = names.map((name) =>
+    name === "" ? element("td") : element("th", { scope: "col" }, name),
+  );
   const body = rows.map(([name, ...cells]) =>
-    element("tr", {}, element("th", { scope: "row" }, name), cells.map((cell) => element("td", {}, cell))),
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, name),
+      cells.map((cell) => element("td", {}, cell)),
+    ),
   );
   return element("table", {}, element("caption", {}, caption), element("tr", {}, head), body);
 }

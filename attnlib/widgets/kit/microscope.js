@@ -14,8 +14,10 @@ const FEW = 12; // so many numbers of a query are written out
 const MOST = 6; // so many keys of a row are drawn
 const LETTER = 9; // a wide one, in units of a drawing
 
-const bar = (x, y, width, height, role, more) => element("rect", { x, y, width, height, fill: `var(--${role})`, ...more });
-const word = (content, x, y, role = "muted", more = {}) => element("text", { x, y, fill: `var(--${role})`, ...more }, content);
+const bar = (x, y, width, height, role, more) =>
+  element("rect", { x, y, width, height, fill: `var(--${role})`, ...more });
+const word = (content, x, y, role = "muted", more = {}) =>
+  element("text", { x, y, fill: `var(--${role})`, ...more }, content);
 const signed = (x) => plain(Number(x.toPrecision(6))).replace("-", "−");
 const bracketed = (x) => (x < 0 ? `(${signed(x)})` : signed(x));
 
@@ -29,39 +31,77 @@ function meeting(query, key) {
   const ends = query.reduce((all, q, k) => [...all, all.at(-1) + q * key[k]], [0]);
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const level = (x) => 164 - ((x - low) * 50) / (high - low || 1);
-  const number = (x, k, y) => few && word(signed(Number(x.toPrecision(3))), 74 + k * step + w / 2, y, "ink", { "text-anchor": "middle" });
+  const number = (x, k, y) =>
+    few &&
+    word(signed(Number(x.toPrecision(3))), 74 + k * step + w / 2, y, "ink", {
+      "text-anchor": "middle",
+    });
   const row = (vector, role, zero) => [
-    element("path", { d: `M74 ${zero}H${74 + n * step}`, stroke: "var(--line)", "stroke-width": 0.7 }),
+    element("path", {
+      d: `M74 ${zero}H${74 + n * step}`,
+      stroke: "var(--line)",
+      "stroke-width": 0.7,
+    }),
     vector.map((x, k) => {
       const h = Math.max((16 * Math.abs(x)) / largest, 0.75);
-      return [bar(74 + k * step, x < 0 ? zero : zero - h, w, h, role), number(x, k, x < 0 ? zero - 3 : zero + 13)];
+      return [
+        bar(74 + k * step, x < 0 ? zero : zero - h, w, h, role),
+        number(x, k, x < 0 ? zero - 3 : zero + 13),
+      ];
     }),
   ];
   const sums = query.map((q, k) => {
     const [from, to] = [level(ends[k]), level(ends[k + 1])];
     return [
-      bar(74 + k * step, Math.min(from, to), w, Math.max(Math.abs(to - from), 1), "weight", { opacity: to > from ? 0.45 : 1 }),
-      k > 0 && element("path", { d: `M${74 + (k - 1) * step} ${from.toFixed(1)}H${74 + k * step + w}`, stroke: "var(--line)", "stroke-width": 0.7 }),
+      bar(74 + k * step, Math.min(from, to), w, Math.max(Math.abs(to - from), 1), "weight", {
+        opacity: to > from ? 0.45 : 1,
+      }),
+      k > 0 &&
+        element("path", {
+          d: `M${74 + (k - 1) * step} ${from.toFixed(1)}H${74 + k * step + w}`,
+          stroke: "var(--line)",
+          "stroke-width": 0.7,
+        }),
     ];
   });
   const label = `Bars of the ${n} numbers of query and key, and their products adding up to ${signed(ends.at(-1))}`;
-  return element("svg", { viewBox: `0 0 ${WIDE} 172`, role: "img", "aria-label": label },
-    word("query", 0, 24, "query"), word("key", 0, 76, "key"), word("products,", 0, 132), word("adding up", 0, 148), row(query, "query", 24), row(key, "key", 76),
-    element("path", { d: `M74 ${level(0).toFixed(1)}H${74 + n * step}`, stroke: "var(--line)", "stroke-width": 0.7 }), sums);
+  return element(
+    "svg",
+    { viewBox: `0 0 ${WIDE} 172`, role: "img", "aria-label": label },
+    word("query", 0, 24, "query"),
+    word("key", 0, 76, "key"),
+    word("products,", 0, 132),
+    word("adding up", 0, 148),
+    row(query, "query", 24),
+    row(key, "key", 76),
+    element("path", {
+      d: `M74 ${level(0).toFixed(1)}H${74 + n * step}`,
+      stroke: "var(--line)",
+      "stroke-width": 0.7,
+    }),
+    sums,
+  );
 }
 
 /** A row of shares in one bar, the one that is looked at in full colour; names where they fit below. */
 function sharing(weights, names, j) {
   const room = (k) => LETTER * names[k].length;
-  const starts = weights.map((_, k) => weights.slice(0, k).reduce((total, a) => total + a * WIDE, 0));
+  const starts = weights.map((_, k) =>
+    weights.slice(0, k).reduce((total, a) => total + a * WIDE, 0),
+  );
   const own = Math.max(Math.min(starts[j], WIDE - room(j)), 0); // where the picked one's name stands, whatever its share
-  const fits = (k) => room(k) < weights[k] * WIDE && (starts[k] + room(k) < own || starts[k] > own + room(j));
+  const fits = (k) =>
+    room(k) < weights[k] * WIDE && (starts[k] + room(k) < own || starts[k] > own + room(j));
   const parts = weights.map((a, k) => [
     bar(starts[k], 0, Math.max(a * WIDE - 0.6, 0), 18, "weight", { opacity: k === j ? 1 : 0.3 }),
     k === j ? word(names[k], own, 33, "key") : fits(k) && word(names[k], starts[k], 33),
   ]);
   const label = weights.map((a, k) => `${names[k]} ${a.toFixed(3)}`).join(", ");
-  return element("svg", { viewBox: `0 0 ${WIDE} 38`, role: "img", "aria-label": `The row shared: ${label}` }, parts);
+  return element(
+    "svg",
+    { viewBox: `0 0 ${WIDE} 38`, role: "img", "aria-label": `The row shared: ${label}` },
+    parts,
+  );
 }
 
 /** For each number of the output, what the values give it: weight times value, end to end. */
@@ -74,25 +114,61 @@ function stacking(weights, values, names, j) {
     const y = 22 * c;
     const bars = parts.map((x, k) => {
       const [from, to] = [place(ends[c][k]), place(ends[c][k + 1])];
-      return bar(Math.min(from, to), y + 2, Math.max(Math.abs(to - from), 0.5), 16, "value", { opacity: k === j ? 1 : 0.3, stroke: "var(--page)", "stroke-width": 0.5 });
+      return bar(Math.min(from, to), y + 2, Math.max(Math.abs(to - from), 0.5), 16, "value", {
+        opacity: k === j ? 1 : 0.3,
+        stroke: "var(--page)",
+        "stroke-width": 0.5,
+      });
     });
-    return [word(`number ${c + 1}`, 0, y + 15), bars, word(signed(Number(ends[c].at(-1).toFixed(4))), WIDE, y + 15, "ink", { "text-anchor": "end" })];
+    return [
+      word(`number ${c + 1}`, 0, y + 15),
+      bars,
+      word(signed(Number(ends[c].at(-1).toFixed(4))), WIDE, y + 15, "ink", {
+        "text-anchor": "end",
+      }),
+    ];
   });
-  const zero = element("path", { d: `M${place(0).toFixed(1)} 0V${22 * columns.length}`, stroke: "var(--line)" });
+  const zero = element("path", {
+    d: `M${place(0).toFixed(1)} 0V${22 * columns.length}`,
+    stroke: "var(--line)",
+  });
   const label = `The output: ${ends.map((all) => signed(Number(all.at(-1).toFixed(4)))).join(", ")}; in full colour what ${names[j]} gives`;
-  return element("svg", { viewBox: `0 0 ${WIDE} ${22 * columns.length}`, role: "img", "aria-label": label }, rows, zero);
+  return element(
+    "svg",
+    { viewBox: `0 0 ${WIDE} ${22 * columns.length}`, role: "img", "aria-label": label },
+    rows,
+    zero,
+  );
 }
 
 /** The panel as a section of a widget, empty while it is closed. */
 function panel(weight, contents) {
-  const all = { popover: "auto", class: "lens", "data-part": "lens", role: "dialog", "aria-label": "A weight under the microscope" };
+  const all = {
+    popover: "auto",
+    class: "lens",
+    "data-part": "lens",
+    role: "dialog",
+    "aria-label": "A weight under the microscope",
+  };
   return element("div", all, weight && [head(weight), contents(weight)]);
 }
 
 /** Which weight it is, and a way to the others of its row. */
-const head = ({ asks, names, j, weights }) => html`<p class="lens-head"><span><b class="query">${asks}</b> asks, <b class="key">${names[j]}</b> answers:
+const head = ({
+  asks,
+  names,
+  j,
+  weights,
+}) => html`<p class="lens-head"><span><b class="query">${asks}</b> asks, <b class="key">${names[j]}</b> answers:
 <b class="weight">${plain(weights[j])}</b></span><button type="button" name="lens-close" aria-label="Close" autofocus>✕</button></p>
-${names.length > 1 && html`<label class="lens-key"><span>Look at another</span>${select("lens-key", names.map((name, k) => [k, name]), j)}</label>`}`;
+${
+  names.length > 1 &&
+  html`<label class="lens-key"><span>Look at another</span>${select(
+    "lens-key",
+    names.map((name, k) => [k, name]),
+    j,
+  )}</label>`
+}`;
 
 /**
  * The panel on a weight whose vectors are known:
@@ -115,7 +191,9 @@ function fromVectors({ asks, names, j, query, key, scores, divisor, free, weight
   const three = (vector) => vector.map((x) => Number(x.toPrecision(3)));
   const [q, k] = [three(query), three(key)];
   const exact = query.every((x, at) => x === q[at] && key[at] === k[at]);
-  const written = query.length <= FEW && q.map((x, at) => `${at ? bracketed(x) : signed(x)}·${bracketed(k[at])}`).join(" + ");
+  const written =
+    query.length <= FEW &&
+    q.map((x, at) => `${at ? bracketed(x) : signed(x)}·${bracketed(k[at])}`).join(" + ");
   const line = (name, ...content) => html`<p><span>${name}</span><span>${content}</span></p>`;
   const less = top ? ` − ${signed(top)}` : "";
   return html`${meeting(query, key)}<div class="lens-lines">
@@ -141,16 +219,20 @@ export const sharePanel = (weight) => panel(weight, fromShares);
  * no more exactly than the shares were recorded.
  */
 function fromShares({ asks, names, j, free, weights, unit }) {
-  const order = [...weights.keys()].filter((k) => weights[k] > 0).sort((a, b) => weights[b] - weights[a]);
+  const order = [...weights.keys()]
+    .filter((k) => weights[k] > 0)
+    .sort((a, b) => weights[b] - weights[a]);
   const rival = order.find((k) => k !== j);
   const times = weights[j] / weights[rival];
   const line = (name, ...content) => html`<p><span>${name}</span><span>${content}</span></p>`;
   const share = (k) => signed(Number(weights[k].toPrecision(2)));
   const [far, higher] = [Math.abs(Math.log(times)).toFixed(1), times < 1 ? "lower" : "higher"];
   const compared = rival !== undefined && weights[j] > 0;
-  const nothing = !free[j] ? html`<b>−∞</b>: ${asks} may not look at ${names[j]}` : order.length === 0
-    ? html`${asks} may look at no key, so its weights stay <b class="weight">0</b>`
-    : weights[j] === 0 && html`less than ${plain(unit / 2)}: too little to be recorded`;
+  const nothing = !free[j]
+    ? html`<b>−∞</b>: ${asks} may not look at ${names[j]}`
+    : order.length === 0
+      ? html`${asks} may look at no key, so its weights stay <b class="weight">0</b>`
+      : weights[j] === 0 && html`less than ${plain(unit / 2)}: too little to be recorded`;
   const largest = order.filter((k, at) => at < MOST - 1 || k === j).slice(0, MOST);
   return html`${ladder(largest, weights, names, j)}<div class="lens-lines">
 ${nothing ? line(free[j] ? "shared" : "masked", nothing) : line("shared", html`<b class="weight">${share(j)}</b> of the row goes to ${names[j]}`)}
@@ -161,20 +243,35 @@ ${line("score", "not known: the model’s weights were recorded, its queries and
 
 /** The largest shares of a row as bars, and how far each score is from that of the key that is looked at. */
 function ladder(order, weights, names, j) {
-  const gap = (k) => (k === j ? "0" : weights[j] > 0 ? signed(Number(Math.log(weights[k] / weights[j]).toFixed(1))) : "");
+  const gap = (k) =>
+    k === j
+      ? "0"
+      : weights[j] > 0
+        ? signed(Number(Math.log(weights[k] / weights[j]).toFixed(1)))
+        : "";
   const rows = order.map((k, at) => {
     const y = 22 * at + 24;
     const end = { "text-anchor": "end" };
     return [
       word(cut(names[k]), 0, y + 13, "key", { "font-weight": k === j ? "bold" : "normal" }),
       bar(84, y, Math.max(110 * weights[k], 0.5), 16, "weight", { opacity: k === j ? 1 : 0.3 }),
-      word(two(weights[k]), 240, y + 13, "weight", end), word(gap(k), WIDE, y + 13, "ink", end),
+      word(two(weights[k]), 240, y + 13, "weight", end),
+      word(gap(k), WIDE, y + 13, "ink", end),
     ];
   });
   const label = order.map((k) => `${names[k]} ${two(weights[k])}`).join(", ");
-  return element("svg", { viewBox: `0 0 ${WIDE} ${22 * order.length + 26}`, role: "img", "aria-label": `The largest of the row: ${label}` },
-    word("answers", 0, 13), word("weight", 240, 13, "muted", { "text-anchor": "end" }),
-    word(`score above ${cut(names[j])}’s`, WIDE, 13, "muted", { "text-anchor": "end" }), rows);
+  return element(
+    "svg",
+    {
+      viewBox: `0 0 ${WIDE} ${22 * order.length + 26}`,
+      role: "img",
+      "aria-label": `The largest of the row: ${label}`,
+    },
+    word("answers", 0, 13),
+    word("weight", 240, 13, "muted", { "text-anchor": "end" }),
+    word(`score above ${cut(names[j])}’s`, WIDE, 13, "muted", { "text-anchor": "end" }),
+    rows,
+  );
 }
 
 /** Opens the panel on a weight: `lens` is its [row, column]. Escape or a click beside it closes it. */
@@ -195,5 +292,7 @@ export function look(view, lens) {
 /** Listens to what is in the panel. */
 export function liveMicroscope(view) {
   view.on("lens-close", "click", () => view.part("lens").hidePopover());
-  view.on("lens-key", "change", ({ target }) => view.set({ lens: [view.state().lens[0], Number(target.value)] }));
+  view.on("lens-key", "change", ({ target }) =>
+    view.set({ lens: [view.state().lens[0], Number(target.value)] }),
+  );
 }

@@ -35,13 +35,21 @@ export function widget(name, module) {
   /** The widget as it stands: what a page shows until it is alive, and what it goes on from. */
   function still(traits) {
     const state = { ...own, ...traits };
-    const sections = picture(state).map((section) => (typeof section === "function" ? section() : section));
-    const kind = ["abh", `abh-${words.toLowerCase().replaceAll(" ", "-")}`, layout].join(" ").trim();
+    const sections = picture(state).map((section) =>
+      typeof section === "function" ? section() : section,
+    );
+    const kind = ["abh", `abh-${words.toLowerCase().replaceAll(" ", "-")}`, layout]
+      .join(" ")
+      .trim();
     return String(html`<div class="${kind}"><fieldset disabled aria-label="${label(state)}">${sections}
 <p class="message" role="status"></p></fieldset></div>`);
   }
 
-  return { ...module, still, render: ({ model, el }) => mount({ ...module, own, label, still }, model, el) };
+  return {
+    ...module,
+    still,
+    render: ({ model, el }) => mount({ ...module, own, label, still }, model, el),
+  };
 }
 
 // --------------------------------------------------------------------------------- The page
@@ -65,7 +73,8 @@ function morph(old, next) {
   for (let child = next.firstChild; child; ) {
     const [after, below] = [child.nextSibling, there?.nextSibling ?? null];
     if (!there) old.append(child);
-    else if (there.nodeName !== child.nodeName || keyOf(there) !== keyOf(child)) there.replaceWith(child);
+    else if (there.nodeName !== child.nodeName || keyOf(there) !== keyOf(child))
+      there.replaceWith(child);
     else if (child.nodeType === Node.ELEMENT_NODE) morph(there, child);
     else if (there.data !== child.data) there.replaceWith(child);
     [child, there] = [after, below];
@@ -101,7 +110,8 @@ function morph(old, next) {
  *   say(text)               a plain message under the widget; "" clears it
  */
 function mount({ defaults, own, label, picture, still, code, pose, live }, model, el) {
-  const traits = () => Object.fromEntries(Object.keys(defaults).map((name) => [name, model.get(name)]));
+  const traits = () =>
+    Object.fromEntries(Object.keys(defaults).map((name) => [name, model.get(name)]));
   const start = { ...own, ...traits() };
   const template = document.createElement("template");
   const leaving = new AbortController();
@@ -140,7 +150,10 @@ function mount({ defaults, own, label, picture, still, code, pose, live }, model
     const quiet = (section) => typeof section === "function";
     sections.forEach((section, i) => quiet(section) || show(section, i));
     clearTimeout(pause);
-    pause = setTimeout(() => sections.forEach((section, i) => quiet(section) && show(section(), i)), 300);
+    pause = setTimeout(
+      () => sections.forEach((section, i) => quiet(section) && show(section(), i)),
+      300,
+    );
   }
 
   const within = (name) => `[data-part="${name}"], [name="${name}"]`;
@@ -162,7 +175,8 @@ function mount({ defaults, own, label, picture, still, code, pose, live }, model
     },
     glide(changes) {
       const from = mine.moving ?? pose(view.state());
-      const jumps = calm.matches || !alike(from, pose({ ...view.state(), ...changes, moving: null }));
+      const jumps =
+        calm.matches || !alike(from, pose({ ...view.state(), ...changes, moving: null }));
       const glide = ++glides;
       const began = performance.now();
       const step = (time) => {

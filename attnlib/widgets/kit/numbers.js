@@ -77,7 +77,9 @@ export const nearest = (stops, d) =>
 
 /** Sizes 1 to `most`, eight stops an octave, so that small ones get as much room as large ones. */
 export function octaves(most) {
-  const stops = Array.from({ length: 8 * Math.log2(most) + 1 }, (_, eighth) => Math.round(2 ** (eighth / 8)));
+  const stops = Array.from({ length: 8 * Math.log2(most) + 1 }, (_, eighth) =>
+    Math.round(2 ** (eighth / 8)),
+  );
   return Array.from(new Set(stops));
 }
 
@@ -92,7 +94,8 @@ export function words(sentence) {
 export function called(tokens) {
   return tokens.map((token, i) => {
     const letters = Array.from(token);
-    const short = letters.length <= LONGEST_NAME ? token : letters.slice(0, LONGEST_NAME - 1).join("") + "…";
+    const short =
+      letters.length <= LONGEST_NAME ? token : letters.slice(0, LONGEST_NAME - 1).join("") + "…";
     return tokens.filter((other) => other === token).length > 1 ? `${short} (${i + 1})` : short;
   });
 }

@@ -17,15 +17,32 @@ const FULL = [true, "post", true]; // the block that the others are compared wit
 
 /** The drawing, in units of a 360 x 512 sheet. */
 const LEFT = 52;
-const GRIDS = { vectors: { top: 24, width: 18.5, height: 18 }, cosines: { top: 208, width: 15, height: 15 } };
+const GRIDS = {
+  vectors: { top: 24, width: 18.5, height: 18 },
+  cosines: { top: 208, width: 15, height: 15 },
+};
 const PLOTS = {
   norm: {
-    title: ["Mean length", 186, 194], ticks: ["≤0.1", "1", "10", "100"], depths: [0, 12, 24],
-    left: 218, wide: 132, floor: 313, height: 105, low: -1, high: 2,
+    title: ["Mean length", 186, 194],
+    ticks: ["≤0.1", "1", "10", "100"],
+    depths: [0, 12, 24],
+    left: 218,
+    wide: 132,
+    floor: 313,
+    height: 105,
+    low: -1,
+    high: 2,
   },
   distance: {
-    title: ["Own share, layer by layer", 2, 358], ticks: ["≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"],
-    depths: [0, 6, 12, 18, 24], left: LEFT, wide: 296, floor: 464, height: 92, low: -8, high: 0,
+    title: ["Own share, layer by layer", 2, 358],
+    ticks: ["≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"],
+    depths: [0, 6, 12, 18, 24],
+    left: LEFT,
+    wide: 296,
+    floor: 464,
+    height: 92,
+    low: -8,
+    high: 0,
   },
 };
 const BOLD = { stroke: "var(--ink)", "stroke-width": 2.5 };
@@ -61,7 +78,10 @@ const layersOf = kept(
         Object.entries(VARIANCES).map(([name, [rows, columns, variance]]) => {
           const numbers = wordVector(`${seed} ${layer + 1}`, name, rows * columns);
           const row = (i) =>
-            Array.from(numbers.subarray(i * columns, (i + 1) * columns), (x) => Math.sqrt(variance) * x);
+            Array.from(
+              numbers.subarray(i * columns, (i + 1) * columns),
+              (x) => Math.sqrt(variance) * x,
+            );
           return [name, Array.from({ length: rows }, (_, i) => row(i))];
         }),
       ),
@@ -85,14 +105,23 @@ function attend(x, { w_q, w_k, w_v, w_o }) {
   const heads = Array.from({ length: N_HEADS }, (_, h) => {
     const own = (matrix) => matrix.map((row) => row.slice(h * d, (h + 1) * d));
     const scores = dotProducts(own(queries), own(keys), d);
-    return multiply(scores.map((row) => softmax(row.map((s) => s / Math.sqrt(d)))), own(values));
+    return multiply(
+      scores.map((row) => softmax(row.map((s) => s / Math.sqrt(d)))),
+      own(values),
+    );
   });
-  return multiply(x.map((_, i) => heads.flatMap((head) => head[i])), w_o);
+  return multiply(
+    x.map((_, i) => heads.flatMap((head) => head[i])),
+    w_o,
+  );
 }
 
 /** max(0, x W_1) W_2. Eq. (2), chapter 8. */
 const feedForward = (x, { w_1, w_2 }) =>
-  multiply(multiply(x, w_1).map((row) => row.map((entry) => Math.max(0, entry))), w_2);
+  multiply(
+    multiply(x, w_1).map((row) => row.map((entry) => Math.max(0, entry))),
+    w_2,
+  );
 
 const length = (row) => Math.sqrt(row.reduce((sum, entry) => sum + entry * entry, 0));
 
@@ -169,7 +198,10 @@ function squares(part, matrix) {
     row.forEach((x, j) => {
       const side = most * Math.sqrt(Math.abs(x)) - (x < 0); // the outline adds to a hollow one
       if (side <= 0) return;
-      const [left, upper] = [LEFT + (j + 0.5) * width - side / 2, top + (i + 0.5) * height - side / 2];
+      const [left, upper] = [
+        LEFT + (j + 0.5) * width - side / 2,
+        top + (i + 0.5) * height - side / 2,
+      ];
       const s = side.toFixed(1);
       const square = `M${left.toFixed(1)} ${upper.toFixed(1)}h${s}v${s}h-${s}Z`;
       if (x < 0) below += square;
@@ -177,7 +209,9 @@ function squares(part, matrix) {
     }),
   );
   return [
-    TOKENS.map((token, i) => text(token, LEFT - 7, top + (i + 0.5) * height + 4, "muted", { "text-anchor": "end" })),
+    TOKENS.map((token, i) =>
+      text(token, LEFT - 7, top + (i + 0.5) * height + 4, "muted", { "text-anchor": "end" }),
+    ),
     element("path", { d: above, fill: "var(--ink)", "data-part": `${part}_above` }),
     line(below, { stroke: "var(--ink)", "data-part": `${part}_below` }),
   ];
@@ -187,8 +221,10 @@ function squares(part, matrix) {
 function plot(name, depth, curves) {
   const { title, ticks, depths, left, wide, floor, height, low, high } = PLOTS[name];
   const x = (i) => left + (wide * i) / MAX_DEPTH;
-  const y = (value) => floor - (height * (Math.min(Math.max(Math.log10(value), low), high) - low)) / (high - low);
-  const path = (values) => `M${values.map((value, i) => `${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
+  const y = (value) =>
+    floor - (height * (Math.min(Math.max(Math.log10(value), low), high) - low)) / (high - low);
+  const path = (values) =>
+    `M${values.map((value, i) => `${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
   const level = (i) => floor - (height * i) / (ticks.length - 1);
   return [
     text(title[0], title[1], title[2], "ink"),
@@ -197,7 +233,10 @@ function plot(name, depth, curves) {
     depths.map((i) => text(i, x(i), floor + 16, "muted", { "text-anchor": "middle" })),
     line(path(curves[`${name}_full`]), { ...DASHED, "data-part": `${name}_full` }),
     line(path(curves[name]), { ...BOLD, "data-part": `${name}_line` }),
-    line(`M${x(depth).toFixed(1)} ${floor - height}V${floor}`, { stroke: "var(--muted)", "stroke-width": 1 }),
+    line(`M${x(depth).toFixed(1)} ${floor - height}V${floor}`, {
+      stroke: "var(--muted)",
+      "stroke-width": 1,
+    }),
     element("circle", { cx: x(depth), cy: y(curves[name][depth]), r: 4, fill: "var(--ink)" }),
   ];
 }
@@ -206,14 +245,21 @@ function drawing({ depth }, { states, cosines, curves }) {
   const last = states[depth];
   const largest = Math.max(...last.flat().map(Math.abs));
   return sheet(
-    "sheet", 360, 512,
+    "sheet",
+    360,
+    512,
     `Token vectors, the cosines between them, and two curves against depth. ${verdict(curves, depth)} ` +
       `Mean length ${size(curves.norm[depth])}. The tables below hold the numbers.`,
     text(`${TOKENS.length} words × ${D_MODEL} numbers, after ${layers(depth)}`, 2, 14, "ink"),
-    text(`filled > 0, hollow < 0; largest ${size(largest)}`, LEFT, 167, "muted", { "data-part": "scale" }),
+    text(`filled > 0, hollow < 0; largest ${size(largest)}`, LEFT, 167, "muted", {
+      "data-part": "scale",
+    }),
     text("Cosine between words", 2, 194, "ink"),
     text("filled: 1, hollow: −1", 2, 329),
-    squares("vectors", last.map((row) => row.map((x) => x / largest))),
+    squares(
+      "vectors",
+      last.map((row) => row.map((x) => x / largest)),
+    ),
     squares("cosines", cosines),
     Object.keys(PLOTS).map((name) => plot(name, depth, curves)),
     line("M0 499h22", BOLD),
@@ -259,15 +305,20 @@ function tables({ depth }, { states, cosines, curves }) {
   const { distance, norm, distance_full, norm_full } = curves;
   return html`<div class="visually-hidden">
 ${table(
-  "Token vectors after the last layer", ["", ...states[0][0].map((_, i) => `number ${i + 1}`)],
+  "Token vectors after the last layer",
+  ["", ...states[0][0].map((_, i) => `number ${i + 1}`)],
   named(states[depth], size),
 )}
 ${table("Cosine between tokens after the last layer", ["", ...TOKENS], named(cosines, fixed))}
 ${table(
-  "Layer by layer", ["", "own share", "mean length", "own share, full block", "mean length, full block"],
+  "Layer by layer",
+  ["", "own share", "mean length", "own share, full block", "mean length, full block"],
   distance.map((_, i) => [
     i ? `after layer ${i}` : "at the start",
-    brief(distance[i]), size(norm[i]), brief(distance_full[i]), size(norm_full[i]),
+    brief(distance[i]),
+    size(norm[i]),
+    brief(distance_full[i]),
+    size(norm_full[i]),
   ]),
 )}</div>`;
 }

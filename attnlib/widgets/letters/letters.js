@@ -10,7 +10,14 @@ import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
 import { called, dotProducts, two } from "../kit/numbers.js";
 import { copied, isOff, LETTERS, read, unpack } from "./model.js";
 
-export const defaults = { text: "cfakdcgbfaec", place: 23, off: [], model: "priced", models: {}, tests: "" };
+export const defaults = {
+  text: "cfakdcgbfaec",
+  place: 23,
+  off: [],
+  model: "priced",
+  models: {},
+  tests: "",
+};
 export const layout = "abh-instrument";
 
 /** Shares of right answers by model and heads, as far as measured in this page; a weight under the microscope, of [layer, head]. */
@@ -18,14 +25,24 @@ export const own = { scores: {}, lens: null, lensed: [1, 0] };
 
 const LONGEST = 24; // letters of a sentence in training, and of a test
 const isText = (text) => /^[a-p]{1,24}$/.test(text);
-const isHead = (head) => Array.isArray(head) && head.length === 2 && head.every((x) => x === 0 || x === 1);
+const isHead = (head) =>
+  Array.isArray(head) && head.length === 2 && head.every((x) => x === 0 || x === 1);
 export const shared = {
-  text: isText, tests: false, models: false,
-  off: (off) => Array.isArray(off) && off.length <= 4 && off.every(isHead) && new Set(off.map(String)).size === off.length,
+  text: isText,
+  tests: false,
+  models: false,
+  off: (off) =>
+    Array.isArray(off) &&
+    off.length <= 4 &&
+    off.every(isHead) &&
+    new Set(off.map(String)).size === off.length,
 };
 export const label = () => "A small GPT that reads letters";
 
-const MODELS = { priced: html`with a price on the size of <i>W<sub>O</sub></i>`, unpriced: "without a price" };
+const MODELS = {
+  priced: html`with a price on the size of <i>W<sub>O</sub></i>`,
+  unpriced: "without a price",
+};
 const LAYERS = [0, 1];
 const HEADS = [0, 1];
 const TALL = 10; // a band of lines, in units of its own; a letter is 1 wide
@@ -48,8 +65,11 @@ export function compute(s) {
   const asks = Math.min(s.place, s.text.length - 1);
   const shares = found.shares[asks];
   return {
-    asks, says: shares.indexOf(Math.max(...shares)), copied: copied(modelOf(s), found, s.off),
-    shares: found.shares, weights: found.weights,
+    asks,
+    says: shares.indexOf(Math.max(...shares)),
+    copied: copied(modelOf(s), found, s.off),
+    shares: found.shares,
+    weights: found.weights,
   };
 }
 
@@ -64,8 +84,15 @@ function weightOf(s, { weights }) {
   const [queries, keys] = [part(step.queries), part(step.keys)];
   const names = called(Array.from(s.text));
   return {
-    asks: names[i], names, j, query: queries[i], key: keys[j], scores: dotProducts([queries[i]], keys, d)[0],
-    divisor: [Math.sqrt(d), `√${d}`], free: names.map((_, k) => k <= i), weights: weights[layer][one][i],
+    asks: names[i],
+    names,
+    j,
+    query: queries[i],
+    key: keys[j],
+    scores: dotProducts([queries[i]], keys, d)[0],
+    divisor: [Math.sqrt(d), `√${d}`],
+    free: names.map((_, k) => k <= i),
+    weights: weights[layer][one][i],
   };
 }
 
@@ -81,13 +108,19 @@ function answers(tokens) {
 export function mark(s, at) {
   const tokens = tokensOf(s.tests.slice(at, at + LONGEST));
   const { shares } = read(modelOf(s), tokens, s.off);
-  const asked = answers(tokens).map((answer, i) => ({ answer, row: shares[i] })).filter(({ answer }) => answer >= 0);
+  const asked = answers(tokens)
+    .map((answer, i) => ({ answer, row: shares[i] }))
+    .filter(({ answer }) => answer >= 0);
   const right = asked.filter(({ answer, row }) => row.indexOf(Math.max(...row)) === answer);
   return [right.length, asked.length];
 }
 
 /** A model with these heads off, as a name. */
-const setting = (model, off) => `${model}:${off.map(([l, h]) => 2 * l + h).sort().join("")}`;
+const setting = (model, off) =>
+  `${model}:${off
+    .map(([l, h]) => 2 * l + h)
+    .sort()
+    .join("")}`;
 
 // ------------------------------------------------------------------------------- the picture
 
@@ -98,29 +131,52 @@ function band(layer, n, lines) {
     const beside = 0.5 + (head - 0.5) * 0.16;
     return element("path", {
       d: `M${from + beside} 0C${from + beside} ${0.55 * TALL} ${to + beside} ${0.45 * TALL} ${to + beside} ${TALL}`,
-      class: head ? "second" : false, "stroke-width": 0.6 + 4.4 * weight, opacity: strength,
+      class: head ? "second" : false,
+      "stroke-width": 0.6 + 4.4 * weight,
+      opacity: strength,
     });
   };
   const all = { viewBox: `0 0 ${n} ${TALL}`, preserveAspectRatio: "none", "aria-hidden": "true" };
-  return element("svg", { ...all, class: "band", "data-part": `lines_${layer + 1}` }, drawn.map(path));
+  return element(
+    "svg",
+    { ...all, class: "band", "data-part": `lines_${layer + 1}` },
+    drawn.map(path),
+  );
 }
 
 /** The letters as they are typed, what layer 1 copied to each, and the one that asks. */
 function ladder({ text, off }, { asks, copied: sources, weights }) {
   const letters = Array.from(text);
-  const heads = LAYERS.flatMap((layer) => HEADS.filter((head) => !isOff(off, layer, head)).map((head) => [layer, head]));
-  const of = (layer) => heads.filter(([l]) => l === layer).map(([, head]) => head);
-  const looked = letters.map((_, j) => Math.max(0, ...of(1).map((head) => weights[1][head][asks][j])));
-  const row = (name, cell) => html`<p class="row" data-row="${name}">${letters.map(cell)}</p>`;
-  const cell = (kind, content) => element("span", { class: kind.filter(Boolean).join(" ") || false }, content);
-  const first = letters.flatMap((_, i) =>
-    of(0).flatMap((head) => weights[0][head][i].slice(0, i + 1).map((weight, j) => ({
-      from: j, to: i, head, weight, strength: i > asks ? 0.06 : Math.max(FAINT, looked[i]) * Math.min(1, 0.3 + weight),
-    }))),
+  const heads = LAYERS.flatMap((layer) =>
+    HEADS.filter((head) => !isOff(off, layer, head)).map((head) => [layer, head]),
   );
-  const second = of(1).flatMap((head) => weights[1][head][asks].slice(0, asks + 1).map((weight, j) => ({
-    from: j, to: asks, head, weight, strength: Math.min(1, 0.3 + weight),
-  })));
+  const of = (layer) => heads.filter(([l]) => l === layer).map(([, head]) => head);
+  const looked = letters.map((_, j) =>
+    Math.max(0, ...of(1).map((head) => weights[1][head][asks][j])),
+  );
+  const row = (name, cell) => html`<p class="row" data-row="${name}">${letters.map(cell)}</p>`;
+  const cell = (kind, content) =>
+    element("span", { class: kind.filter(Boolean).join(" ") || false }, content);
+  const first = letters.flatMap((_, i) =>
+    of(0).flatMap((head) =>
+      weights[0][head][i].slice(0, i + 1).map((weight, j) => ({
+        from: j,
+        to: i,
+        head,
+        weight,
+        strength: i > asks ? 0.06 : Math.max(FAINT, looked[i]) * Math.min(1, 0.3 + weight),
+      })),
+    ),
+  );
+  const second = of(1).flatMap((head) =>
+    weights[1][head][asks].slice(0, asks + 1).map((weight, j) => ({
+      from: j,
+      to: asks,
+      head,
+      weight,
+      strength: Math.min(1, 0.3 + weight),
+    })),
+  );
   const later = (i) => i > asks && "later";
   return html`<div class="ladder" data-part="ladder"><div style="--n: ${letters.length}" data-key="${letters.length}">
 ${row("typed", (letter, i) => cell([later(i), i === asks && "asks"], letter))}
@@ -129,15 +185,24 @@ ${band(0, letters.length, first)}
 ${row("copied", (letter, i) => cell([later(i)], [element("small", { class: "key" }, sources[i] < 0 ? " " : letters[sources[i]]), letter]))}
 <p class="note">Layer 2: the marked letter looks</p>
 ${band(1, letters.length, second)}
-${row("asks", (letter, i) => i === asks ? cell(["asks"], letter) : cell([], ""))}</div></div>`;
+${row("asks", (letter, i) => (i === asks ? cell(["asks"], letter) : cell([], "")))}</div></div>`;
 }
 
 /** A head, small: its weights, and whether it takes part. */
 function head({ off }, { weights, asks }, layer, one) {
   const { length: n } = weights[layer][one];
-  const all = { viewBox: `-.5 0 ${n} ${n}`, "aria-hidden": "true", class: isOff(off, layer, one) ? "off" : false };
+  const all = {
+    viewBox: `-.5 0 ${n} ${n}`,
+    "aria-hidden": "true",
+    class: isOff(off, layer, one) ? "off" : false,
+  };
   const frame = element("rect", { x: -0.5, y: asks, width: n, height: 1, class: "frame" });
-  const box = { type: "checkbox", name: "head", value: `${layer}${one}`, checked: !isOff(off, layer, one) };
+  const box = {
+    type: "checkbox",
+    name: "head",
+    value: `${layer}${one}`,
+    checked: !isOff(off, layer, one),
+  };
   return html`<div class="head"><label>${element("input", box)} head ${one + 1}</label>
 ${element("svg", { ...all, "data-part": "map", "data-head": `${layer}${one}` }, shades(weights[layer][one], 8), frame)}</div>`;
 }
@@ -157,7 +222,12 @@ function board({ off, model, scores }) {
   const cell = (first, second, a, b) => {
     const name = setting(model, [...first.map((h) => [0, h]), ...second.map((h) => [1, h])]);
     const said = name in scores ? scores[name] : "?";
-    const all = { type: "button", "aria-pressed": String(name === now), tabindex: name === now ? 0 : -1, "data-set": name.split(":")[1] };
+    const all = {
+      type: "button",
+      "aria-pressed": String(name === now),
+      tabindex: name === now ? 0 : -1,
+      "data-set": name.split(":")[1],
+    };
     return html`<td>${element("button", { ...all, "aria-label": `layer 1: ${LEFT[a]}, layer 2: ${LEFT[b]}: ${said === "?" ? "not measured yet" : said}` }, said)}</td>`;
   };
   return html`<table class="board" role="grid" aria-label="Share of right answers for each set of heads" data-part="board">
@@ -170,11 +240,17 @@ ${SETS.map((first, a) => html`<tr><th scope="row">${LEFT[a]}</th>${SETS.map((sec
 function verdict({ text }, { asks, says }) {
   const answer = answers(tokensOf(text))[asks];
   if (answer < 0) return `No ${text[asks]} came before, so nothing is right here.`;
-  return answer === says ? "Right." : html`Wrong: after the last ${text[asks]} came <b class="value">${LETTERS[answer]}</b>.`;
+  return answer === says
+    ? "Right."
+    : html`Wrong: after the last ${text[asks]} came <b class="value">${LETTERS[answer]}</b>.`;
 }
 
 /** The head of layer 2 of which the words tell: the first that is on. */
-const speaker = ({ off }) => Math.max(0, HEADS.findIndex((one) => !isOff(off, 1, one)));
+const speaker = ({ off }) =>
+  Math.max(
+    0,
+    HEADS.findIndex((one) => !isOff(off, 1, one)),
+  );
 
 /** In words what a head of layer 2 looks at, and what comes of it. */
 function told(s, now) {
@@ -185,15 +261,22 @@ function told(s, now) {
   if (isOff(off, 1, one)) return html`No head of layer 2 is on. ${answer}`;
   const row = weights[1][one][asks];
   const j = row.indexOf(Math.max(...row));
-  const before = sources[j] < 0 ? "" : html`, which stands after <b class="key">${text[sources[j]]}</b>`;
+  const before =
+    sources[j] < 0 ? "" : html`, which stands after <b class="key">${text[sources[j]]}</b>`;
   return html`At <b class="query">${text[asks]}</b>, head ${one + 1} of layer 2 looks at <b class="key">${text[j]}</b> (${two(row[j])})${before}. ${answer}`;
 }
 
 export function picture(s) {
   const now = compute(s);
   const { length: n } = s.text;
-  const layer = (l) => html`<div class="layer"><p>Layer ${l + 1}</p><div>${HEADS.map((one) => head(s, now, l, one))}</div></div>`;
-  const choice = (value) => element("label", { class: "choice" }, html`${element("input", { type: "radio", name: "model", value, checked: s.model === value })} ${MODELS[value]}`);
+  const layer = (l) =>
+    html`<div class="layer"><p>Layer ${l + 1}</p><div>${HEADS.map((one) => head(s, now, l, one))}</div></div>`;
+  const choice = (value) =>
+    element(
+      "label",
+      { class: "choice" },
+      html`${element("input", { type: "radio", name: "model", value, checked: s.model === value })} ${MODELS[value]}`,
+    );
   return [
     html`<div class="typing"><label class="main"><span>Letters from a to p, up to 24</span>
 ${element("input", { type: "text", name: "text", value: s.text, autocomplete: "off", autocapitalize: "off", spellcheck: "false" })}</label>
@@ -215,10 +298,17 @@ ${element("input", { type: "range", name: "place", min: 1, max: n, value: now.as
 
 function tables({ text }, { asks, weights, shares }) {
   const names = LAYERS.flatMap((l) => HEADS.map((h) => `layer ${l + 1}, head ${h + 1}`));
-  const rows = Array.from(text.slice(0, asks + 1), (letter, j) => [`${j + 1}: ${letter}`, ...weights.flatMap((layer) => layer.map((one) => two(one[asks][j])))]);
+  const rows = Array.from(text.slice(0, asks + 1), (letter, j) => [
+    `${j + 1}: ${letter}`,
+    ...weights.flatMap((layer) => layer.map((one) => two(one[asks][j]))),
+  ]);
   return [
     table(`Weights of letter ${asks + 1}, ${text[asks]}`, ["letter", ...names], rows),
-    table("Shares of the next letter", ["letter", "share"], Array.from(LETTERS, (letter, k) => [letter, two(shares[asks][k])])),
+    table(
+      "Shares of the next letter",
+      ["letter", "share"],
+      Array.from(LETTERS, (letter, k) => [letter, two(shares[asks][k])]),
+    ),
   ];
 }
 
@@ -255,7 +345,11 @@ function measuring(view) {
     let [at, right, asked] = [0, 0, 0];
     const slice = () => {
       if (running !== name || !view.root.isConnected) return;
-      for (const end = performance.now() + SLICE; at < tests.length && performance.now() < end; at += LONGEST) {
+      for (
+        const end = performance.now() + SLICE;
+        at < tests.length && performance.now() < end;
+        at += LONGEST
+      ) {
         const [good, all] = mark({ ...view.state(), model, off }, at);
         [right, asked] = [right + good, asked + all];
       }
@@ -275,7 +369,9 @@ export function live(view) {
   for (const touch of ["pointerover", "focusin"]) view.listen(view.root, touch, measure);
   const refused = (text) => {
     if (text === "") return "Type at least one letter.";
-    return text.length > LONGEST ? `${LONGEST} letters are as many as it read in training.` : "It knows the letters a to p and no others.";
+    return text.length > LONGEST
+      ? `${LONGEST} letters are as many as it read in training.`
+      : "It knows the letters a to p and no others.";
   };
   const write = (text) => {
     const small = text.toLowerCase().replace(/\s/g, "");
@@ -319,12 +415,18 @@ export function live(view) {
   });
   liveMicroscope(view);
   view.on("model", "change", (event) => choose({ model: event.target.value }));
-  const pick = (button) => choose({ off: Array.from(button.dataset.set, (digit) => [digit >> 1, digit & 1]) });
-  view.on("board", "click", (event) => event.target.closest("button") && pick(event.target.closest("button")));
+  const pick = (button) =>
+    choose({ off: Array.from(button.dataset.set, (digit) => [digit >> 1, digit & 1]) });
+  view.on(
+    "board",
+    "click",
+    (event) => event.target.closest("button") && pick(event.target.closest("button")),
+  );
   view.grid("board", (i, j) => pick(view.part("board").rows[i + 2].querySelectorAll("button")[j]));
   /** For tests and the curious: what the model makes of other letters, with the heads that are on. */
   view.root.parentElement.read = async (text) => {
-    if (!isText(text)) throw new TypeError(`text must be 1 to ${LONGEST} letters from a to p; got ${text}`);
+    if (!isText(text))
+      throw new TypeError(`text must be 1 to ${LONGEST} letters from a to p; got ${text}`);
     const { shares, weights } = read(modelOf(view.state()), tokensOf(text), view.state().off);
     return { tokens: Array.from(text), shares, weights };
   };

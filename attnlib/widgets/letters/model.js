@@ -14,7 +14,10 @@ const EPS = 1e-5; // of a norm
 /** What stands in base64 as numbers of 16 bits, the low ones first. */
 function numbersOf(base64) {
   const bytes = bytesOf(base64);
-  return Float64Array.from({ length: bytes.length / 2 }, (_, i) => (((bytes[2 * i] | (bytes[2 * i + 1] << 8)) << 16) >> 16) / FINENESS);
+  return Float64Array.from(
+    { length: bytes.length / 2 },
+    (_, i) => (((bytes[2 * i] | (bytes[2 * i + 1] << 8)) << 16) >> 16) / FINENESS,
+  );
 }
 
 /** A model from its packed weights: {name: matrix, or row}, `layers` and their number of heads. */
@@ -24,7 +27,8 @@ export function unpack({ n_heads, shapes, data }) {
   const row = (length) => numbers.subarray(at, (at += length));
   const arrays = {};
   for (const [name, ...shape] of shapes) {
-    arrays[name] = shape.length === 1 ? row(shape[0]) : Array.from({ length: shape[0] }, () => row(shape[1]));
+    arrays[name] =
+      shape.length === 1 ? row(shape[0]) : Array.from({ length: shape[0] }, () => row(shape[1]));
   }
   const layers = [];
   for (let i = 0; `${i}.w_q` in arrays; i++) {
@@ -66,11 +70,16 @@ function feedForward(x, { w_1, b_1, w_2, b_2 }) {
 function attend(queries, keys, values) {
   const scale = 1 / Math.sqrt(queries[0].length);
   const weights = queries.map((query, i) =>
-    softmax(keys.map((key, j) => (j > i ? -Infinity : scale * query.reduce((sum, q, k) => sum + q * key[k], 0)))),
+    softmax(
+      keys.map((key, j) =>
+        j > i ? -Infinity : scale * query.reduce((sum, q, k) => sum + q * key[k], 0),
+      ),
+    ),
   );
   const output = weights.map((row, i) => {
     const blend = new Float64Array(values[0].length);
-    for (let j = 0; j <= i; j++) for (let k = 0; k < blend.length; k++) blend[k] += row[j] * values[j][k];
+    for (let j = 0; j <= i; j++)
+      for (let k = 0; k < blend.length; k++) blend[k] += row[j] * values[j][k];
     return blend;
   });
   return { weights, output };
@@ -81,13 +90,21 @@ function multiHead(x, { w_q, b_q, w_k, b_k, w_v, b_v, w_o, b_o }, n_heads, isOff
   const [queries, keys, values] = [linear(x, w_q, b_q), linear(x, w_k, b_k), linear(x, w_v, b_v)];
   const d = queries[0].length / n_heads;
   const part = (matrix, head) => matrix.map((row) => row.subarray(head * d, (head + 1) * d));
-  const heads = Array.from({ length: n_heads }, (_, head) => attend(part(queries, head), part(keys, head), part(values, head)));
+  const heads = Array.from({ length: n_heads }, (_, head) =>
+    attend(part(queries, head), part(keys, head), part(values, head)),
+  );
   const merged = x.map((_, i) => {
     const row = new Float64Array(n_heads * d);
     heads.forEach(({ output }, head) => isOff(head) || row.set(output[i], head * d));
     return row;
   });
-  return { weights: heads.map((head) => head.weights), queries, keys, values, output: linear(merged, w_o, b_o) };
+  return {
+    weights: heads.map((head) => head.weights),
+    queries,
+    keys,
+    values,
+    output: linear(merged, w_o, b_o),
+  };
 }
 
 /** Where a token stands, as hands of clocks: chapter 7. */
@@ -108,7 +125,12 @@ export function read(model, tokens, off = []) {
   const [weights, steps] = [[], []];
   let x = tokens.map((token, p) => add([model.embedding[token]], [position(p, d_model)])[0]);
   model.layers.forEach((layer, l) => {
-    const attended = multiHead(layerNorm(x, layer.gamma_1, layer.beta_1), layer, model.n_heads, (h) => isOff(off, l, h));
+    const attended = multiHead(
+      layerNorm(x, layer.gamma_1, layer.beta_1),
+      layer,
+      model.n_heads,
+      (h) => isOff(off, l, h),
+    );
     weights.push(attended.weights);
     steps.push({ x, queries: attended.queries, keys: attended.keys, values: attended.values });
     x = add(x, attended.output);
@@ -134,10 +156,22 @@ export function copied(model, { weights, steps }, off) {
   const heads = weights[0].map((_, h) => h).filter((h) => !isOff(off, 0, h));
   const brought = heads.map((h) => {
     const rows = w_o.slice(h * d, (h + 1) * d);
-    return linear(values.map((row) => row.subarray(h * d, (h + 1) * d)), rows, new Float64Array(rows[0].length));
+    return linear(
+      values.map((row) => row.subarray(h * d, (h + 1) * d)),
+      rows,
+      new Float64Array(rows[0].length),
+    );
   });
   return x.map((row, i) => {
-    const sizes = x.slice(0, i + 1).map((_, j) => size(row.map((_, k) => heads.reduce((sum, h, b) => sum + weights[0][h][i][j] * brought[b][j][k], 0))));
+    const sizes = x
+      .slice(0, i + 1)
+      .map((_, j) =>
+        size(
+          row.map((_, k) =>
+            heads.reduce((sum, h, b) => sum + weights[0][h][i][j] * brought[b][j][k], 0),
+          ),
+        ),
+      );
     const most = Math.max(...sizes);
     const j = sizes.indexOf(most);
     return most > LEAST * size(row) && j < i ? j : -1;

@@ -6,27 +6,50 @@ import { cellInk } from "../kit/heatmap.js";
 import { buttons, element, html, select } from "../kit/markup.js";
 import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
 import {
-  allowed, called, dotProducts, multiply, numpyArray, softmax, two, wordVector,
+  allowed,
+  called,
+  dotProducts,
+  multiply,
+  numpyArray,
+  softmax,
+  two,
+  wordVector,
 } from "../kit/numbers.js";
 
 export const defaults = {
-  tokens: ["The", "cat", "sat", "down", "<pad>"], mask: Array(5).fill(Array(5).fill(true)), length: 4, replaced: 2,
-  scene: "paint", position: 1,
+  tokens: ["The", "cat", "sat", "down", "<pad>"],
+  mask: Array(5).fill(Array(5).fill(true)),
+  length: 4,
+  replaced: 2,
+  scene: "paint",
+  position: 1,
 };
 /** Two presets can give one mask: the reader's choice then keeps its name. Tab finds one cell, `at`. */
 export const own = { chosen: "", at: [0, 0], lens: null };
-const place = (least) => (i, { tokens }) => Number.isInteger(i) && i >= least && i < tokens.length + least;
-const isRow = (row, n) => Array.isArray(row) && row.length === n && row.every((may) => typeof may === "boolean");
+const place =
+  (least) =>
+  (i, { tokens }) =>
+    Number.isInteger(i) && i >= least && i < tokens.length + least;
+const isRow = (row, n) =>
+  Array.isArray(row) && row.length === n && row.every((may) => typeof may === "boolean");
 export const shared = {
-  scene: false, length: place(1), replaced: place(0), position: place(0),
-  mask: (rows, { tokens: { length: n } }) => Array.isArray(rows) && rows.length === n && rows.every((row) => isRow(row, n)),
+  scene: false,
+  length: place(1),
+  replaced: place(0),
+  position: place(0),
+  mask: (rows, { tokens: { length: n } }) =>
+    Array.isArray(rows) && rows.length === n && rows.every((row) => isRow(row, n)),
 };
 
 const D = 4; // size of queries, keys and values
 const MOVED = 1e-9; // an output that differs by more has moved: rounding stays far below
 const END = "<end>"; // what is to be guessed after the last real token
 const PRESETS = {
-  none: "none", causal: "causal", padding: "padding", both: "causal + padding", window: "window",
+  none: "none",
+  causal: "causal",
+  padding: "padding",
+  both: "causal + padding",
+  window: "window",
   painted: "painted by hand",
 };
 const TWO = { none: "No mask", causal: "Causal mask" };
@@ -34,7 +57,9 @@ const TWO = { none: "No mask", causal: "Causal mask" };
 /** Queries, keys and values; the token `replaced` has those of another word. */
 const vectorsOf = (tokens, replaced) =>
   ["query", "key", "value"].map((role) =>
-    tokens.map((token, i) => Array.from(wordVector(token, i === replaced ? `another ${role}` : role, D))),
+    tokens.map((token, i) =>
+      Array.from(wordVector(token, i === replaced ? `another ${role}` : role, D)),
+    ),
   );
 
 /** Output, weights and divided scores, with another word in place of the token `replaced`. */
@@ -54,7 +79,10 @@ export function compute({ tokens, mask, length }) {
   });
   const places = tokens.map((_, i) => i);
   return {
-    scores, weights, output, moves,
+    scores,
+    weights,
+    output,
+    moves,
     empty: places.filter((i) => !mask[i].some(Boolean)),
     lets_in: places.filter((i) => i < length && mask[i].slice(length).some(Boolean)),
   };
@@ -65,16 +93,26 @@ export function weightOf({ tokens, mask, lens: [i, j] }) {
   const [Q, K, V] = vectorsOf(tokens);
   const names = called(tokens);
   return {
-    asks: names[i], names, j, query: Q[i], key: K[j], scores: dotProducts([Q[i]], K, D)[0],
-    divisor: [Math.sqrt(D), `√${D}`], free: mask[i], weights: attend(tokens, mask).weights[i], values: V,
+    asks: names[i],
+    names,
+    j,
+    query: Q[i],
+    key: K[j],
+    scores: dotProducts([Q[i]], K, D)[0],
+    divisor: [Math.sqrt(D), `√${D}`],
+    free: mask[i],
+    weights: attend(tokens, mask).weights[i],
+    values: V,
   };
 }
 
 /** The tokens that move an output before them. */
-const leaking = (moves) => moves.flatMap((moved, j) => (moved.slice(0, j).some(Boolean) ? [j] : []));
+const leaking = (moves) =>
+  moves.flatMap((moved, j) => (moved.slice(0, j).some(Boolean) ? [j] : []));
 
 /** The names as a person lists them: a, b and c. */
-const listed = (names) => [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" and ");
+const listed = (names) =>
+  [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" and ");
 
 // What the page says of the mask: each an answer and what stands behind it.
 
@@ -94,7 +132,8 @@ function replacedSaid(names, replaced, moved, isEmpty) {
 /** Whether any token moves an output before it; the present one is the example if it does. */
 function futureSaid(names, replaced, moves) {
   const all = leaking(moves);
-  if (!all.length) return ["Does not leak the future", ": no token, replaced, moves an output before it."];
+  if (!all.length)
+    return ["Does not leak the future", ": no token, replaced, moves an output before it."];
   const now = all.includes(replaced);
   const j = now ? replaced : all[0];
   const before = names.filter((_, i) => i < j && moves[j][i]);
@@ -111,14 +150,16 @@ function futureSaid(names, replaced, moves) {
 function emptySaid(names, rows) {
   const those = listed(rows.map((i) => names[i]));
   if (!rows.length) return ["No row is empty", ": every token can attend to something."];
-  if (rows.length === 1) return [`Row ${those} is empty`, ": it can attend to nothing, so its output is zeros."];
+  if (rows.length === 1)
+    return [`Row ${those} is empty`, ": it can attend to nothing, so its output is zeros."];
   return [`Rows ${those} are empty`, ": they can attend to nothing, so their outputs are zeros."];
 }
 
 function paddingSaid(names, length, letsIn) {
   if (length === names.length) return ["There is no padding", `: all ${length} tokens are real.`];
   const filler = listed(names.slice(length));
-  if (!letsIn.length) return ["Keeps padding out", `: no real token attends to the filler ${filler}.`];
+  if (!letsIn.length)
+    return ["Keeps padding out", `: no real token attends to the filler ${filler}.`];
   const [tokens, attends] = letsIn.length > 1 ? ["tokens", "attend"] : ["token", "attends"];
   const real = listed(letsIn.map((i) => names[i]));
   return ["Lets padding in", `: the real ${tokens} ${real} ${attends} to the filler ${filler}.`];
@@ -129,7 +170,16 @@ function rooms(names) {
   const places = names.map((_, i) => i);
   const from = (first) => places.map((j) => places.map(() => j >= first)); // the last ones move everything
   const each = [
-    places.flatMap((j) => [[], [j]].map((stays) => replacedSaid(names, j, places.map((i) => !stays.includes(i)), false))),
+    places.flatMap((j) =>
+      [[], [j]].map((stays) =>
+        replacedSaid(
+          names,
+          j,
+          places.map((i) => !stays.includes(i)),
+          false,
+        ),
+      ),
+    ),
     places.flatMap((j) => places.slice(1).map((first) => futureSaid(names, j, from(first)))),
     [emptySaid(names, places)],
     places.slice(1).map((length) => paddingSaid(names, length, places.slice(0, length))),
@@ -137,7 +187,8 @@ function rooms(names) {
   return each.map(longest);
 }
 
-const longest = (all) => all.map((said) => said.join("")).reduce((a, b) => (b.length > a.length ? b : a));
+const longest = (all) =>
+  all.map((said) => said.join("")).reduce((a, b) => (b.length > a.length ? b : a));
 
 // The scene "guess": each position must guess the token after it.
 
@@ -154,20 +205,36 @@ export function reads({ mask, length }, i) {
 }
 
 const GOOD = { answer: "bad", ahead: "bad", less: "said", right: "good", filler: "said" };
-const BADGES = { answer: "in view", ahead: "reads ahead", less: "reads less", right: "hidden", filler: "" };
+const BADGES = {
+  answer: "in view",
+  ahead: "reads ahead",
+  less: "reads less",
+  right: "hidden",
+  filler: "",
+};
 
 function positionSaid(s, names, i) {
   const who = `Position ${i + 1}`;
-  const read = (from, to, may) => listed(names.filter((_, j) => j >= from && j < to && s.mask[i][j] === may));
+  const read = (from, to, may) =>
+    listed(names.filter((_, j) => j >= from && j < to && s.mask[i][j] === may));
   const n = names.length;
   return {
     answer: () => [
       `${who} can read its answer`,
       `: ${names[i + 1]} stands in its input. When the model writes, that word is not there yet.`,
     ],
-    ahead: () => [`${who} reads ahead`, `: ${read(i + 1, n, true)} will not be there when the model writes.`],
-    less: () => [`${who} reads less than it could`, `: ${read(0, i + 1, false)} will be there when the model writes.`],
-    right: () => [`${who} reads what it will read when the model writes`, `: ${read(0, i + 1, true)}. It has to guess.`],
+    ahead: () => [
+      `${who} reads ahead`,
+      `: ${read(i + 1, n, true)} will not be there when the model writes.`,
+    ],
+    less: () => [
+      `${who} reads less than it could`,
+      `: ${read(0, i + 1, false)} will be there when the model writes.`,
+    ],
+    right: () => [
+      `${who} reads what it will read when the model writes`,
+      `: ${read(0, i + 1, true)}. It has to guess.`,
+    ],
     filler: () => [`${who} is filler`, ": it has nothing to guess."],
   }[reads(s, i)]();
 }
@@ -181,26 +248,37 @@ function passSaid(s) {
       ": copying is right every time while it learns, and of no use when it writes.",
     ];
   }
-  if (many("ahead")) return [`${many("ahead")} of ${s.length} read ahead`, ", though no answer is in view."];
-  return ["No position reads ahead", `: one pass over the sentence gives ${s.length} guesses to learn from.`];
+  if (many("ahead"))
+    return [`${many("ahead")} of ${s.length} read ahead`, ", though no answer is in view."];
+  return [
+    "No position reads ahead",
+    `: one pass over the sentence gives ${s.length} guesses to learn from.`,
+  ];
 }
 
 /** Masks in which a position says all that it can say, to keep room for the longest. */
 function guessRooms(s, names) {
   const masks = [() => true, (i, j) => j <= i, (i, j) => j > i + 1, () => false].map((may) => ({
-    ...s, mask: s.tokens.map((_, i) => s.tokens.map((_, j) => may(i, j))),
+    ...s,
+    mask: s.tokens.map((_, i) => s.tokens.map((_, j) => may(i, j))),
   }));
-  return [masks.flatMap((t) => names.map((_, i) => positionSaid(t, names, i))), masks.map(passSaid)].map(longest);
+  return [
+    masks.flatMap((t) => names.map((_, i) => positionSaid(t, names, i))),
+    masks.map(passSaid),
+  ].map(longest);
 }
 
 /** The mask of a preset; a window sees one token to each side. */
-export const preset = (name, { tokens, length }) => allowed(name, tokens.length, { length, width: 1 });
+export const preset = (name, { tokens, length }) =>
+  allowed(name, tokens.length, { length, width: 1 });
 
 const equal = (a, b) => a.every((row, i) => row.every((x, j) => x === b[i][j]));
 
 /** The preset that gives the present mask. */
 function presetOf(s) {
-  const names = Object.keys(PRESETS).filter((name) => name !== "painted" && equal(preset(name, s), s.mask));
+  const names = Object.keys(PRESETS).filter(
+    (name) => name !== "painted" && equal(preset(name, s), s.mask),
+  );
   return names.includes(s.chosen) ? s.chosen : (names[0] ?? "painted");
 }
 
@@ -215,7 +293,9 @@ export function stroke([i0, j0], [i1, j1]) {
 
 /** Runnable NumPy for what is on the screen. */
 export function code(state) {
-  const rows = state.mask.map((row) => `    [${row.map((may) => (may ? "True" : "False")).join(", ")}],`);
+  const rows = state.mask.map(
+    (row) => `    [${row.map((may) => (may ? "True" : "False")).join(", ")}],`,
+  );
   return [
     "import numpy as np",
     "",
@@ -242,22 +322,44 @@ function grid({ tokens, mask, length, at }, names, weights, head, { kind, row, a
   const cell = (may, i, j) => {
     const shown = may ? two(weights[i][j]) : "blocked";
     const all = {
-      type: "button", tabindex: i === at[0] && j === at[1] ? 0 : -1, "aria-pressed": String(may),
+      type: "button",
+      tabindex: i === at[0] && j === at[1] ? 0 : -1,
+      "aria-pressed": String(may),
       "aria-label": `${names[i]} to ${names[j]}: ${shown}`,
       style: `--w: ${Number((100 * weights[i][j]).toPrecision(4))}%; color: var(--${cellInk(weights[i][j])})`,
     };
-    return element("td", { class: answer?.(i, j) && "next" }, element("button", all, may && (shown[0] === "0" ? html`<span>0</span>${shown.slice(1)}` : shown)));
+    return element(
+      "td",
+      { class: answer?.(i, j) && "next" },
+      element(
+        "button",
+        all,
+        may && (shown[0] === "0" ? html`<span>0</span>${shown.slice(1)}` : shown),
+      ),
+    );
   };
   const label = "The mask: queries in rows, keys in columns, pressed where a query may attend";
-  const all = { class: tokens.length > 6 ? "grid many" : "grid", role: "grid", "data-part": "grid", "aria-label": label, style: `--n: ${tokens.length}` };
+  const all = {
+    class: tokens.length > 6 ? "grid many" : "grid",
+    role: "grid",
+    "data-part": "grid",
+    "aria-label": label,
+    style: `--n: ${tokens.length}`,
+  };
   return element(
-    "table", all,
+    "table",
+    all,
     html`<tr><td></td>${tokens.map((key, j) => html`<th scope="col" class="${role("key", j)}"><span>${key}</span></th>`)}
 <th scope="col" class="fate"><span>${head}</span></th></tr>`,
-    tokens.map((query, i) => element(
-      "tr", { class: row?.(i) }, html`<th scope="row" class="${role("query", i)}">${query}</th>`,
-      mask[i].map((may, j) => cell(may, i, j)), beside(i),
-    )),
+    tokens.map((query, i) =>
+      element(
+        "tr",
+        { class: row?.(i) },
+        html`<th scope="row" class="${role("query", i)}">${query}</th>`,
+        mask[i].map((may, j) => cell(may, i, j)),
+        beside(i),
+      ),
+    ),
   );
 }
 
@@ -267,16 +369,21 @@ function convention(name, meaning, user, { tokens, mask }, entry) {
   const cell = (may) => element("td", { class: entry(may) === "T" && "on" }, entry(may));
   const label = `${meaning}: ${String(user).replaceAll("<wbr>", "")}`;
   return html`<div><p>${meaning}<br><code>${user}</code></p>${element(
-    "table", { "data-convention": name, "aria-label": label },
+    "table",
+    { "data-convention": name, "aria-label": label },
     html`<tr><td></td>${tokens.map((token) => html`<th scope="col">${hidden(token)}</th>`)}</tr>`,
-    tokens.map((token, i) => html`<tr><th scope="row">${hidden(token)}</th>${mask[i].map(cell)}</tr>`),
+    tokens.map(
+      (token, i) => html`<tr><th scope="row">${hidden(token)}</th>${mask[i].map(cell)}</tr>`,
+    ),
   )}</div>`;
 }
 
 /** The verdicts, and behind them room for the longest that each can become: what is left is below them all. */
-const verdicts = (all, rooms) => html`<div class="reserved"><ul class="verdicts" aria-label="Verdicts" aria-live="polite">${all.map(
-  ([kind, [answer, rest]]) => element("li", { class: kind, "data-key": answer }, answer && html`<b>${answer}</b>`, rest),
-)}</ul><div class="verdicts ghost" aria-hidden="true">${rooms.map((room) => element("p", { "data-room": room }))}</div></div>`;
+const verdicts = (all, rooms) =>
+  html`<div class="reserved"><ul class="verdicts" aria-label="Verdicts" aria-live="polite">${all.map(
+    ([kind, [answer, rest]]) =>
+      element("li", { class: kind, "data-key": answer }, answer && html`<b>${answer}</b>`, rest),
+  )}</ul><div class="verdicts ghost" aria-hidden="true">${rooms.map((room) => element("p", { "data-room": room }))}</div></div>`;
 
 export const picture = (s) => [
   ...(s.scene === "guess" ? guessing : painting)(s, called(s.tokens)),
@@ -304,7 +411,11 @@ function painting(s, names) {
 <label class="wide"><span>Start from</span>
 ${select("preset", PRESETS, presetOf(s))}</label>
 <label><span>Replace</span>
-${select("replaced", s.tokens.map((token, i) => [i, `${i + 1}: ${token}`]), s.replaced)}</label>
+${select(
+  "replaced",
+  s.tokens.map((token, i) => [i, `${i + 1}: ${token}`]),
+  s.replaced,
+)}</label>
 <label><span>Real tokens</span><span class="with-value">
 ${element("input", { type: "range", name: "real", ...length })}
 <span class="number">${s.length}</span></span></label>
@@ -339,7 +450,16 @@ function guessing(s, names) {
   const next = guesses(s);
   const chosen = presetOf(s);
   const mask = ([name, label]) =>
-    element("button", { type: "button", "data-part": "start", value: name, "aria-pressed": String(name === chosen) }, label);
+    element(
+      "button",
+      {
+        type: "button",
+        "data-part": "start",
+        value: name,
+        "aria-pressed": String(name === chosen),
+      },
+      label,
+    );
   const beside = (i) => html`<td class="fate ${GOOD[reads(s, i)]}"><b>${next[i] ?? "–"}</b>
 <span>${BADGES[reads(s, i)]}</span></td>`;
   return [
@@ -352,11 +472,19 @@ ${buttons()}
 Tap a cell to open or to block it.</p>
 </div>`,
     html`<div class="picture guess">${grid(s, names, weights, "must guess", {
-      kind: () => false, row: (i) => i === s.position && "at", answer: (i, j) => j === i + 1 && j < s.length, beside,
+      kind: () => false,
+      row: (i) => i === s.position && "at",
+      answer: (i, j) => j === i + 1 && j < s.length,
+      beside,
     })}${picked(s, names, weights)}</div>`,
     readings(s, next[s.position]),
-    verdicts([[GOOD[reads(s, s.position)], positionSaid(s, names, s.position)],
-      [s.tokens.some((_, i) => GOOD[reads(s, i)] === "bad") ? "bad" : "good", passSaid(s)]], guessRooms(s, names)),
+    verdicts(
+      [
+        [GOOD[reads(s, s.position)], positionSaid(s, names, s.position)],
+        [s.tokens.some((_, i) => GOOD[reads(s, i)] === "bad") ? "bad" : "good", passSaid(s)],
+      ],
+      guessRooms(s, names),
+    ),
   ];
 }
 
@@ -367,10 +495,14 @@ function readings({ tokens, mask, length, position }, guess) {
     const answer = j === position + 1 && j < length ? " answer" : "";
     return chip(token, (mask[position][j] ? "open" : "blocked") + answer);
   });
-  const writes = [...tokens.slice(0, position + 1).map((token) => chip(token, "open")), chip("?", "blank")];
+  const writes = [
+    ...tokens.slice(0, position + 1).map((token) => chip(token, "open")),
+    chip("?", "blank"),
+  ];
   const line = (name, chips) => html`<p><span class="what">${name}</span>${chips}</p>`;
   return html`<div class="readings" style="--n: ${tokens.length}">${line("It learns from", learns)}${line(
-    "It writes from", guess === null ? [] : writes,
+    "It writes from",
+    guess === null ? [] : writes,
   )}</div>`;
 }
 
@@ -391,8 +523,12 @@ export function live(view) {
   /** The cell under the pointer, or the nearest one. */
   const under = (event) => {
     const [first, last] = [cells()[0], cells().at(-1)].map((cell) => cell.getBoundingClientRect());
-    const index = (at, from, to) => Math.min(Math.max(Math.floor(((at - from) / (to - from)) * n), 0), n - 1);
-    return [index(event.clientY, first.top, last.bottom), index(event.clientX, first.left, last.right)];
+    const index = (at, from, to) =>
+      Math.min(Math.max(Math.floor(((at - from) / (to - from)) * n), 0), n - 1);
+    return [
+      index(event.clientY, first.top, last.bottom),
+      index(event.clientX, first.left, last.right),
+    ];
   };
 
   view.on("preset", "change", ({ target }) => {
@@ -400,7 +536,9 @@ export function live(view) {
     if (chosen !== "painted") return view.set({ chosen, mask: preset(chosen, view.state()) });
     target.value = presetOf(view.state()); // the mask is painted in the grid, not here
   });
-  view.on("start", "click", (_, { value }) => view.set({ chosen: value, mask: preset(value, view.state()) }));
+  view.on("start", "click", (_, { value }) =>
+    view.set({ chosen: value, mask: preset(value, view.state()) }),
+  );
   view.on("replaced", "change", (event) => view.set({ replaced: Number(event.target.value) }));
   view.on("position", "input", (event) => view.set({ position: Number(event.target.value) - 1 }));
   view.on("real", "input", (event) => {

@@ -1,11 +1,29 @@
 /** How Plane draws a pose: the ground, which stands still, and above it what moves. */
 import {
-  along, arrow, at, band, clamp, direction, distance, hullOf, leap, placed, through,
+  along,
+  arrow,
+  at,
+  band,
+  clamp,
+  direction,
+  distance,
+  hullOf,
+  leap,
+  placed,
+  through,
 } from "../kit/geometry.js";
 import { attributes, element, html, text } from "../kit/markup.js";
 import { plain } from "../kit/numbers.js";
 import {
-  askingPlace, attend, chainOf, poseOf, SCENES, shownIn, tokenAt, tokensOf, valuesIn,
+  askingPlace,
+  attend,
+  chainOf,
+  poseOf,
+  SCENES,
+  shownIn,
+  tokenAt,
+  tokensOf,
+  valuesIn,
 } from "./numbers.js";
 
 const SIDE = 320; // of the sheet
@@ -22,7 +40,9 @@ const n1 = (x) => Number(x.toFixed(1));
 export function sheetOf(scene) {
   const { unit, left, floor, low, high } = SCENES[scene].sheet;
   return {
-    unit, low, high,
+    unit,
+    low,
+    high,
     px: ([x, y]) => [left + unit * x, floor - unit * y],
     spot: (svg, { clientX, clientY }) => {
       const box = svg.getBoundingClientRect();
@@ -39,7 +59,9 @@ const box = (scene) => `0 0 ${SIDE} ${SCENES[scene].prices ? BALANCE.high : SIDE
 /** What stands still: a dot at each whole pair, and the axes with their names. */
 export function ground({ scene }) {
   const { px, low, high } = sheetOf(scene);
-  const whole = Array.from({ length: 9 }, (_, i) => i - 4).filter((x) => x > low - 0.4 && x < high + 0.2);
+  const whole = Array.from({ length: 9 }, (_, i) => i - 4).filter(
+    (x) => x > low - 0.4 && x < high + 0.2,
+  );
   const dots = whole.flatMap((x) => whole.map((y) => `M${at(px([x, y]))}h0`)).join("");
   const [x0, y0] = px([0, 0]);
   const [right, top] = [SIDE - 4, 6];
@@ -56,7 +78,11 @@ function axisNames(scene) {
   const { axes, sheet, drawn } = SCENES[scene];
   const { px } = sheetOf(scene);
   const end = { "text-anchor": "end" };
-  if (!drawn) return [text(axes[1], sheet.left + 9, 14), text(axes[0], SIDE - 2, sheet.floor + 16, "muted", end)];
+  if (!drawn)
+    return [
+      text(axes[1], sheet.left + 9, 14),
+      text(axes[0], SIDE - 2, sheet.floor + 16, "muted", end),
+    ];
   return html`<path class="torn" d="${through([px([1.4, 1.4]), px([4.7, 4.7])])}"/>
 <g class="icon"><ellipse cx="78" cy="7" rx="6" ry="2.4"/><path d="M72 7v7a6 2.4 0 0 0 12 0v-7M72 10.5a6 2.4 0 0 0 12 0"/>
 <path d="M220 305q3 -3.4 6 0t6 0t6 0M220 310q3 -3.4 6 0t6 0t6 0"/></g>
@@ -66,7 +92,10 @@ ${text(axes[1], 90, 14)}${text(axes[0], SIDE - 4, 311, "muted", end)}`;
 /** How far the way from a to b goes before it leaves the sheet: what can be held must be seen. */
 function within(a, b) {
   const edge = (k) => (b[k] < EDGE ? EDGE : SIDE - EDGE);
-  const part = Math.min(1, ...b.map((c, k) => (c < EDGE || c > SIDE - EDGE ? (edge(k) - a[k]) / (c - a[k]) : 1)));
+  const part = Math.min(
+    1,
+    ...b.map((c, k) => (c < EDGE || c > SIDE - EDGE ? (edge(k) - a[k]) / (c - a[k]) : 1)),
+  );
   return a.map((c, k) => c + part * (b[k] - c));
 }
 
@@ -82,8 +111,17 @@ function scenery(s) {
   const strongest = s.ruler ? others.indexOf(Math.max(...others)) : -1;
   const pointed = tokenAt(s, s.pointed);
   return {
-    s, now, tokens, own, got, px, unit, priced,
-    points: now[0], present: now[1], from: now[2],
+    s,
+    now,
+    tokens,
+    own,
+    got,
+    px,
+    unit,
+    priced,
+    points: now[0],
+    present: now[1],
+    from: now[2],
     origin: px([0, 0]),
     tip: within(px([0, 0]), px(got.query)),
     asking: tokens[own]?.word,
@@ -91,7 +129,10 @@ function scenery(s) {
     here: px(now[2]),
     there: priced ? px(now[2]) : px(got.output),
     links: priced ? [] : chainOf(now[0], got.weights, own).map((link) => link.map(px)),
-    spread: got.weights.reduce((sum, weight, j) => sum + weight * clamp(1 - distance(now[0][j], now[2]) / 0.25, 0, 1), 0),
+    spread: got.weights.reduce(
+      (sum, weight, j) => sum + weight * clamp(1 - distance(now[0][j], now[2]) / 0.25, 0, 1),
+      0,
+    ),
   };
 }
 
@@ -113,8 +154,18 @@ function hulls({ points, present, px }) {
   const comes = [...present.keys()].filter((j) => present[j] > 0 && present[j] < 1);
   const both = comes.length ? 4 * present[comes[0]] * (1 - present[comes[0]]) : 1;
   return [
-    comes.map((j) => path("hull", around((k) => present[k] === 1 || k === j), { opacity: present[j] })),
-    path("hull", around((j) => present[j] > 0), { opacity: both < 1 && both }),
+    comes.map((j) =>
+      path(
+        "hull",
+        around((k) => present[k] === 1 || k === j),
+        { opacity: present[j] },
+      ),
+    ),
+    path(
+      "hull",
+      around((j) => present[j] > 0),
+      { opacity: both < 1 && both },
+    ),
   ];
 }
 
@@ -122,9 +173,12 @@ function hulls({ points, present, px }) {
 function places({ points, present, got, here, px }) {
   return points.map((point, j) => {
     const there = px(point);
-    const group = [...points.keys()].filter((i) => distance(points[i], point) < TIE && present[i] > 0);
+    const group = [...points.keys()].filter(
+      (i) => distance(points[i], point) < TIE && present[i] > 0,
+    );
     const room = (list) => list.reduce((sum, i) => sum + THICK * got.weights[i] + GAP, 0);
-    const aside = room(group.filter((i) => i < j)) + (THICK * got.weights[j] + GAP - room(group)) / 2;
+    const aside =
+      room(group.filter((i) => i < j)) + (THICK * got.weights[j] + GAP - room(group)) / 2;
     const { unit } = direction(here, there);
     return [along(here, unit, 0, aside), along(there, unit, 0, aside)];
   });
@@ -136,10 +190,20 @@ function lines(m) {
   const ends = places(m);
   const bands = ends.map(([a, b], j) => (present[j] > 0 ? band(a, b, THICK * got.weights[j]) : ""));
   const r = 8 + (THICK * spread) / 2;
-  const ring = (kind) => element("circle", { class: kind, cx: n1(here[0]), cy: n1(here[1]), r, "stroke-width": THICK * spread });
+  const ring = (kind) =>
+    element("circle", {
+      class: kind,
+      cx: n1(here[0]),
+      cy: n1(here[1]),
+      r,
+      "stroke-width": THICK * spread,
+    });
   return [
     html`<g class="lines">${path("band", bands.join(""))}${spread > 0.001 && ring("ring")}</g>`,
-    picked >= 0 && (distance(points[picked], from) < 0.1 ? ring("ring picked") : path("band picked", bands[picked])),
+    picked >= 0 &&
+      (distance(points[picked], from) < 0.1
+        ? ring("ring picked")
+        : path("band picked", bands[picked])),
     picked >= 0 && !s.ruler && !priced && path("whole", arrow(origin, px(points[picked]))),
     path("chain", links.map((link) => arrow(...link)).join("")),
   ];
@@ -169,9 +233,14 @@ function journeys({ s, here, there, origin, px }) {
     return html`<g class="${kind}">${length > 20 && [path("arc", d, { opacity: clamp((length - 20) / 20, 0, 1) }), path("head", head)]}${element("circle", { cx, cy, r })}</g>`;
   };
   const slot = SCENES[s.scene].slots?.findIndex((slot) => Array.isArray(slot));
-  const other = slot >= 0 && slot !== askingPlace(s) && SCENES[s.scene].slots[slot].find((text) => text !== s.sentence);
+  const other =
+    slot >= 0 &&
+    slot !== askingPlace(s) &&
+    SCENES[s.scene].slots[slot].find((text) => text !== s.sentence);
   return [
-    other && !s.moving && journey("rival", px(attend(poseOf({ ...s, sentence: other })).output), 8, 6, 5.5),
+    other &&
+      !s.moving &&
+      journey("rival", px(attend(poseOf({ ...s, sentence: other })).output), 8, 6, 5.5),
     journey("moved", there, 11, 10, 8),
   ];
 }
@@ -200,12 +269,19 @@ function turnedQuery({ s, from, got, origin, tip, px, unit: one }) {
 function handle({ s, tip }) {
   if (!SCENES[s.scene].held) return null;
   const [x, y] = tip.map(n1);
-  const said = s.scene === "turned"
-    ? `turned by ${s.turn} degrees, ${two(s.stretch)} times as long`
-    : SCENES[s.scene].axes.map((axis, k) => `${two(s.query[k])} ${axis}`).join(", ");
+  const said =
+    s.scene === "turned"
+      ? `turned by ${s.turn} degrees, ${two(s.stretch)} times as long`
+      : SCENES[s.scene].axes.map((axis, k) => `${two(s.query[k])} ${axis}`).join(", ");
   return html`<g${attributes({
-    class: "word knob", "data-query": true, role: "slider", tabindex: 0, transform: `translate(${x} ${y})`,
-    "aria-label": "query", "aria-valuenow": s.scene === "turned" ? s.turn : s.query[0], "aria-valuetext": said,
+    class: "word knob",
+    "data-query": true,
+    role: "slider",
+    tabindex: 0,
+    transform: `translate(${x} ${y})`,
+    "aria-label": "query",
+    "aria-valuenow": s.scene === "turned" ? s.turn : s.query[0],
+    "aria-valuetext": said,
   })}><circle class="hold" r="14"/><circle class="end" r="6.5"/></g>`;
 }
 
@@ -216,9 +292,15 @@ function balance({ s, got, picked }) {
   const x = (price) => SIDE / 2 + (price - 3.5) * unit;
   const [left, right] = [Math.min(...prices), Math.max(...prices)].map(x);
   const here = n1(x(got.output[0]));
-  return html`<g class="balance">${prices.map((price, j) => html`<rect class="block${j === picked ? " lit" : ""}"${attributes({
-    x: x(price) - THICK / 2, y: n1(beam - tall * got.weights[j]), width: THICK, height: n1(tall * got.weights[j]),
-  })}/>${element("text", { x: x(price), y: n1(beam - tall * got.weights[j] - 5) }, slots[j], " ", element("tspan", { class: "price" }, price))}`)}
+  return html`<g class="balance">${prices.map(
+    (price, j) =>
+      html`<rect class="block${j === picked ? " lit" : ""}"${attributes({
+        x: x(price) - THICK / 2,
+        y: n1(beam - tall * got.weights[j]),
+        width: THICK,
+        height: n1(tall * got.weights[j]),
+      })}/>${element("text", { x: x(price), y: n1(beam - tall * got.weights[j] - 5) }, slots[j], " ", element("tspan", { class: "price" }, price))}`,
+  )}
 <path class="beam" d="M${left - 10} ${beam}H${right + 10}"/>
 <path class="rest" d="M${here} ${beam + 1}l-7 12h14Z"/>
 ${element("text", { class: "answer", x: here, y: beam + 28 }, got.output[0].toFixed(3))}</g>`;
@@ -230,13 +312,25 @@ function words({ s, points, tokens, asking, picked, px }) {
     const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
     const seen = ids.some((j) => shownIn(s, tokens[j]));
     const [x, y] = s.words[word];
-    const kind = ["word", word === asking ? "asks" : seen ? "" : "absent", ids.includes(picked) ? "lit" : ""];
+    const kind = [
+      "word",
+      word === asking ? "asks" : seen ? "" : "absent",
+      ids.includes(picked) ? "lit" : "",
+    ];
     const [x0, y0] = px(points[ids[0]]);
     const said = SCENES[s.scene].axes.map((axis, k) => `${two([x, y][k])} ${axis}`).join(", ");
     const handle = {
-      class: kind.join(" ").trim(), "data-word": word, transform: `translate(${n1(x0)} ${n1(y0)})`,
+      class: kind.join(" ").trim(),
+      "data-word": word,
+      transform: `translate(${n1(x0)} ${n1(y0)})`,
       ...(seen
-        ? { role: "slider", tabindex: 0, "aria-label": word, "aria-valuenow": x, "aria-valuetext": said }
+        ? {
+            role: "slider",
+            tabindex: 0,
+            "aria-label": word,
+            "aria-valuenow": x,
+            "aria-valuetext": said,
+          }
         : { "aria-hidden": "true" }),
     };
     return html`<g${attributes(handle)}><circle class="hold" r="14"/><circle class="dot" r="${word === asking ? 7 : 5}"/></g>`;
@@ -251,7 +345,11 @@ function ruler({ s, points, present, got, picked, origin, px, unit: one }) {
   const upon = (score) => along(origin, unit, (score * one) / long);
   // Where it meets the edges of the sheet, and a step that leaves room for numbers.
   const edge = (sign) =>
-    Math.min(...unit.map((u, k) => (Math.abs(u) < 1e-9 ? Infinity : ((sign * u > 0 ? SIDE - 8 : 8) - origin[k]) / (sign * u))));
+    Math.min(
+      ...unit.map((u, k) =>
+        Math.abs(u) < 1e-9 ? Infinity : ((sign * u > 0 ? SIDE - 8 : 8) - origin[k]) / (sign * u),
+      ),
+    );
   const [low, high] = [-edge(-1), edge(1)];
   const per = one / long;
   const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50].find((size) => size * per >= 28) ?? 100;
@@ -268,7 +366,10 @@ function ruler({ s, points, present, got, picked, origin, px, unit: one }) {
   const corner = picked >= 0 ? upon(got.scores[picked]) : origin;
   const apart = picked >= 0 ? direction(corner, px(points[picked])) : { length: 0 };
   const back = along(corner, unit, got.scores[picked] > 0 ? -6 : 6);
-  const square = apart.length > 12 ? through([back, along(back, apart.unit, 6), along(corner, apart.unit, 6)]) : "";
+  const square =
+    apart.length > 12
+      ? through([back, along(back, apart.unit, 6), along(corner, apart.unit, 6)])
+      : "";
   return {
     ticks,
     side: Math.sign(aside), // where the ticks have their numbers
@@ -285,10 +386,14 @@ ${ticks.map(({ score, point: [x, y] }) => element("text", { class: "tick", x: n1
 function obstacles({ s, points, got, links, priced, here, there, origin, tip, px }, { ticks }) {
   const taken = ticks.map(({ point }) => [...point, 6]);
   const { sheet, drawn } = SCENES[s.scene];
-  if (drawn) for (const aside of [0, 20, 40, 60, 80]) taken.push([78 + aside, 13, 4], [226 + aside, 305, 4]);
-  else for (const aside of [10, 35, 60]) taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + 12, 4]);
+  if (drawn)
+    for (const aside of [0, 20, 40, 60, 80]) taken.push([78 + aside, 13, 4], [226 + aside, 305, 4]);
+  else
+    for (const aside of [10, 35, 60])
+      taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + 12, 4]);
   const strew = (a, b, price, parts = 10) => {
-    for (let i = 1; i < parts; i++) taken.push([a[0] + ((b[0] - a[0]) * i) / parts, a[1] + ((b[1] - a[1]) * i) / parts, price]);
+    for (let i = 1; i < parts; i++)
+      taken.push([a[0] + ((b[0] - a[0]) * i) / parts, a[1] + ((b[1] - a[1]) * i) / parts, price]);
   };
   points.forEach((point, j) => {
     taken.push([...px(point), 6]);
@@ -309,11 +414,17 @@ function obstacles({ s, points, got, links, priced, here, there, origin, tip, px
 
 /** The names of the words with their shares, and of what the asking word has become. */
 function names(m, measured) {
-  const { s, points, present, tokens, got, asking, here, there, origin, tip, priced, spread, px } = m;
+  const { s, points, present, tokens, got, asking, here, there, origin, tip, priced, spread, px } =
+    m;
   const { length, unit, side } = swing(origin, here, there);
   const known = [...new Set(tokens.map(({ word }) => word))].map((word) => {
     const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
-    return { word, ids, point: points[ids[0]], seen: Math.max(...ids.map((j) => present[j])) > 0.5 };
+    return {
+      word,
+      ids,
+      point: points[ids[0]],
+      seen: Math.max(...ids.map((j) => present[j])) > 0.5,
+    };
   });
   const labels = [];
   for (const { word, point, seen } of known) {
@@ -323,7 +434,9 @@ function names(m, measured) {
     if (group[0].word !== word) continue;
     const ids = group.flatMap((one) => one.ids.filter((j) => present[j] > 0.5));
     const shares = [...new Set(ids.map((j) => got.weights[j].toFixed(2)))];
-    const share = seen ? shares.join(" · ") + (ids.length > 1 && shares.length === 1 ? " each" : "") : "";
+    const share = seen
+      ? shares.join(" · ") + (ids.length > 1 && shares.length === 1 ? " each" : "")
+      : "";
     const name = group.map((one) => one.word).join(" · ");
     const place = px(point);
     const { length: far, unit: away } = direction(here, place);
@@ -331,9 +444,20 @@ function names(m, measured) {
     const steep = direction([0, 0], [away[0], away[1] + 0.9 * Math.tanh(6 * away[1])]).unit;
     const back = length < 12 ? [-0.6, -0.8] : unit.map((x) => -x);
     labels.push({
-      kind: word === asking ? "asks" : seen ? "" : "absent", name, share, point: place,
-      size: [Math.max(6.9 * name.length, 6 * share.length), share ? 25 : 13], gap: far < 6 ? 11 + THICK * spread : 8,
-      way: word === asking ? back : far < 6 ? [-0.6, 0.8] : priced ? direction(origin, place).unit : steep,
+      kind: word === asking ? "asks" : seen ? "" : "absent",
+      name,
+      share,
+      point: place,
+      size: [Math.max(6.9 * name.length, 6 * share.length), share ? 25 : 13],
+      gap: far < 6 ? 11 + THICK * spread : 8,
+      way:
+        word === asking
+          ? back
+          : far < 6
+            ? [-0.6, 0.8]
+            : priced
+              ? direction(origin, place).unit
+              : steep,
     });
   }
   labels.sort((a, b) => (b.kind === "asks") - (a.kind === "asks"));
@@ -342,14 +466,36 @@ function names(m, measured) {
     const { length: far, unit: on } = direction(origin, tip);
     const ahead = far < 1 ? [-1, -0.7] : on; // a query of zeros points nowhere
     // A ruler has numbers to be clear of; else the words choose first.
-    labels.splice(s.ruler ? 0 : labels.length, 0, { kind: "asks", name, share: "", point: tip, size: [7 * name.length, 13], gap: 10, way: s.ruler ? [ahead[1] * measured.side, -ahead[0] * measured.side] : ahead });
+    labels.splice(s.ruler ? 0 : labels.length, 0, {
+      kind: "asks",
+      name,
+      share: "",
+      point: tip,
+      size: [7 * name.length, 13],
+      gap: 10,
+      way: s.ruler ? [ahead[1] * measured.side, -ahead[0] * measured.side] : ahead,
+    });
   }
   const out = direction([0, 0], [unit[1] * side, -unit[0] * side]);
   const way = length < 12 ? [0.6, -0.8] : out.length < 0.2 ? unit : out.unit;
-  if (length >= 16 && asking) labels.push({ kind: "now", name: asking, share: "", point: there, size: [9.6 * asking.length, 15], gap: 12, way });
+  if (length >= 16 && asking)
+    labels.push({
+      kind: "now",
+      name: asking,
+      share: "",
+      point: there,
+      size: [9.6 * asking.length, 15],
+      gap: 12,
+      way,
+    });
   return placed(labels, obstacles(m, measured), [SIDE, SIDE]).map(([x, y], i) => {
     const { kind, name, share } = labels[i];
     const below = share && element("tspan", { class: "share", x: n1(x), dy: 13 }, share);
-    return element("text", { class: kind || false, x: n1(x), y: n1(y + (share ? -2 : 4)) }, name, below);
+    return element(
+      "text",
+      { class: kind || false, x: n1(x), y: n1(y + (share ? -2 : 4)) },
+      name,
+      below,
+    );
   });
 }

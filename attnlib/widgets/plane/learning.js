@@ -42,7 +42,11 @@ const costOf = (row) => sum(row.map((weight, j) => weight * COSTS[j]));
 
 /** The loss of the weights, by the teacher. */
 const lossOf = (teacher, weights) =>
-  sum(weights.map((row, i) => (teacher === "entry" ? -Math.log(row[i]) : (costOf(row) - COSTS[i]) ** 2))) / 3;
+  sum(
+    weights.map((row, i) =>
+      teacher === "entry" ? -Math.log(row[i]) : (costOf(row) - COSTS[i]) ** 2,
+    ),
+  ) / 3;
 
 /** Questions, weights and the loss of a W_Q. */
 function forward(teacher, w_q) {
@@ -61,7 +65,9 @@ function slopeOf(teacher, row, i, j) {
 
 /** How the loss changes with W_Q. */
 function backward(teacher, weights) {
-  const scores = weights.map((row, i) => row.map((_, j) => slopeOf(teacher, row, i, j) / Math.sqrt(2)));
+  const scores = weights.map((row, i) =>
+    row.map((_, j) => slopeOf(teacher, row, i, j) / Math.sqrt(2)),
+  );
   return multiply(transpose(X), multiply(scores, KEYS));
 }
 
@@ -72,7 +78,12 @@ function matrices({ start, rate, teacher }) {
   const name = `${start} ${rate} ${teacher}`;
   if (known.has(name)) return known.get(name);
   const [a, b, c, d] = wordVector(`start ${start}`, "W_Q", 4).map((x) => 0.35 * x);
-  const all = [[[a, b], [c, d]]];
+  const all = [
+    [
+      [a, b],
+      [c, d],
+    ],
+  ];
   while (all.length <= STEPS + 1) {
     const now = all.at(-1);
     const slopes = backward(teacher, forward(teacher, now).weights);
@@ -101,7 +112,11 @@ export function learnt(s) {
 /** The right weights, as they are read. */
 const rightOf = (weights) => weights.map((row, i) => row[i].toFixed(2));
 
-const two = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−");
+const two = (x) =>
+  x
+    .toFixed(2)
+    .replace(/^-0\.00$/, "0.00")
+    .replace("-", "−");
 const n1 = (x) => Number(x.toFixed(1));
 const line = (kind, d, more = {}) => d && element("path", { class: kind, d, ...more });
 
@@ -111,43 +126,70 @@ function drawing(s, { queries, weights }) {
   const whole = Math.floor(s.step);
   const gone = all.slice(0, whole + 1).map((w_q) => multiply(X, w_q));
   const next = multiply(X, all[whole + 1]);
-  const scale = REACH / Math.max(2.3, 0.2 + Math.max(...queries.map((query) => Math.hypot(...query))));
+  const scale =
+    REACH / Math.max(2.3, 0.2 + Math.max(...queries.map((query) => Math.hypot(...query))));
   const px = ([x, y]) => [MIDDLE[0] + scale * x, MIDDLE[1] - scale * y];
   const rim = ([x, y]) => [MIDDLE[0] + REACH * x, MIDDLE[1] - REACH * y];
-  const names = [[0, -11], [-14, 18], [14, 18]]; // from where each label points
+  const names = [
+    [0, -11],
+    [-14, 18],
+    [14, 18],
+  ]; // from where each label points
   const label = `Three labels and three questions; the right weights are ${rightOf(weights).join(", ")}`;
   return html`<div class="picture"><svg viewBox="0 0 320 300" role="img" aria-label="${label}">
-${RINGS.map((r) => element("circle", {
-    class: r === 1 ? "circle one" : "circle", cx: MIDDLE[0], cy: MIDDLE[1], r: n1(r * scale), opacity: clamp((REACH + 14 - r * scale) / 10, 0, 1),
-  }))}
+${RINGS.map((r) =>
+  element("circle", {
+    class: r === 1 ? "circle one" : "circle",
+    cx: MIDDLE[0],
+    cy: MIDDLE[1],
+    r: n1(r * scale),
+    opacity: clamp((REACH + 14 - r * scale) / 10, 0, 1),
+  }),
+)}
 ${line("border", KEYS.map(([x, y]) => through([MIDDLE, rim([-x, -y])])).join(""))}
 ${KEYS.map((key, j) => [
-    line("ray", through([px(key), rim(key)])),
-    line("key-arrow", arrow(MIDDLE, px(key), 9)),
-    element("text", { class: "drink", x: n1(rim(key)[0] + names[j][0]), y: n1(rim(key)[1] + names[j][1]) }, DRINKS[j]),
-  ])}
+  line("ray", through([px(key), rim(key)])),
+  line("key-arrow", arrow(MIDDLE, px(key), 9)),
+  element(
+    "text",
+    { class: "drink", x: n1(rim(key)[0] + names[j][0]), y: n1(rim(key)[1] + names[j][1]) },
+    DRINKS[j],
+  ),
+])}
 ${queries.map((query, i) => [
-    line("gone", through([...gone.map((rows) => px(rows[i])), px(query)])),
-    line("query-arrow", arrow(MIDDLE, px(query), 9)),
-    line("pull", arrow(px(query), px(next[i]), 6)),
-  ])}
-<g class="names" aria-hidden="true" opacity="${n1(clamp((2 * scale - 40) / 30, 0, 1))}">${X.map((word, i) => {
-    const [x, y] = px(word);
-    return [
-      element("circle", { class: "own-place", cx: n1(x), cy: n1(y), r: 3.5 }),
-      element("text", { class: "own-name", x: n1(x), y: n1(y - 9) }, WORDS[i]),
-    ];
-  })}</g><g class="names" aria-hidden="true">${queries.map((query, i) => {
+  line("gone", through([...gone.map((rows) => px(rows[i])), px(query)])),
+  line("query-arrow", arrow(MIDDLE, px(query), 9)),
+  line("pull", arrow(px(query), px(next[i]), 6)),
+])}
+<g class="names" aria-hidden="true" opacity="${n1(clamp((2 * scale - 40) / 30, 0, 1))}">${X.map(
+    (word, i) => {
+      const [x, y] = px(word);
+      return [
+        element("circle", { class: "own-place", cx: n1(x), cy: n1(y), r: 3.5 }),
+        element("text", { class: "own-name", x: n1(x), y: n1(y - 9) }, WORDS[i]),
+      ];
+    },
+  )}</g><g class="names" aria-hidden="true">${queries.map((query, i) => {
     const { unit, length } = direction(MIDDLE, px(query));
     const aside = unit[0] * KEYS[i][1] + unit[1] * KEYS[i][0] > 0 ? -1 : 1; // away from its label
-    const [x, y] = along(MIDDLE, unit, Math.max(0.6 * length, 26), -aside * (9 + 14 * Math.abs(unit[1])));
+    const [x, y] = along(
+      MIDDLE,
+      unit,
+      Math.max(0.6 * length, 26),
+      -aside * (9 + 14 * Math.abs(unit[1])),
+    );
     return element("text", { class: "asks", x: n1(x), y: n1(y + 4) }, `${WORDS[i]}?`);
   })}</g></svg></div>`;
 }
 
 /** Who teaches, from which random W_Q on, and how far a step goes. */
 function taught(s) {
-  const rate = { min: 0, max: RATES.length - 1, value: nearest(RATES, s.rate), "aria-valuetext": plain(s.rate) };
+  const rate = {
+    min: 0,
+    max: RATES.length - 1,
+    value: nearest(RATES, s.rate),
+    "aria-valuetext": plain(s.rate),
+  };
   return html`<div class="taught"><label><span>Teacher knows</span>${select("teacher", TEACHERS, s.teacher)}</label>
 <label><span>Seed</span>${element("input", { type: "text", inputmode: "numeric", autocomplete: "off", name: "start", value: s.start })}</label>
 <label><span>Learning rate <b class="number">${plain(s.rate)}</b></span>${element("input", { type: "range", name: "rate", ...rate })}</label></div>`;
@@ -157,7 +199,14 @@ function taught(s) {
 function progress(s, { loss }) {
   const { losses } = matrices(s);
   const { left, top, wide, tall } = CURVE;
-  const guessing = lossOf(s.teacher, [[1, 1, 1], [1, 1, 1], [1, 1, 1]].map((row) => row.map((x) => x / 3)));
+  const guessing = lossOf(
+    s.teacher,
+    [
+      [1, 1, 1],
+      [1, 1, 1],
+      [1, 1, 1],
+    ].map((row) => row.map((x) => x / 3)),
+  );
   const most = Math.max(1.2 * guessing, ...losses);
   const spot = (value, step) => [left + (wide * step) / STEPS, top + tall * (1 - value / most)];
   const here = spot(loss, s.step);
@@ -173,7 +222,11 @@ ${line("guessing", through([spot(guessing, 0), spot(guessing, STEPS)]))}${line("
 /** The weights, the right ones down the diagonal; what the blend costs, if that is what is taught; W_Q. */
 function numbers(s, { weights, w_q }, matrix) {
   const costs = s.teacher === "cost";
-  const cell = (weight, i, j) => html`<td class="${i === j ? "right" : ""}" style="--w: ${(100 * weight).toFixed(1)}%; color: var(--${cellInk(weight)})"><button
+  const cell = (
+    weight,
+    i,
+    j,
+  ) => html`<td class="${i === j ? "right" : ""}" style="--w: ${(100 * weight).toFixed(1)}%; color: var(--${cellInk(weight)})"><button
 type="button" class="digits" data-why="${i}${j}" aria-label="${weight.toFixed(2)}: why ${WORDS[i]} gives it to ${DRINKS[j]}">${weight.toFixed(2)}</button></td>`;
   return html`<div class="numbers of-learning${costs ? " costs" : ""}"><table><caption class="visually-hidden">Weights: questions in rows, labels in columns</caption>
 <thead><tr><td></td>${DRINKS.map((drink, j) => html`<th scope="col" class="key">${drink}${costs && html` <b class="value">${COSTS[j]}</b>`}</th>`)}${costs && html`<th scope="col">costs</th>`}</tr></thead>
@@ -183,14 +236,25 @@ ${matrix(w_q)}</div>`;
 
 /** What the microscope needs of a weight: values are the costs, where they are taught, or the labels. */
 const weightOf = ({ teacher, lens: [i, j] }, { queries, scores, weights }) => ({
-  asks: WORDS[i], names: DRINKS, j, query: queries[i], key: KEYS[j], scores: scores[i], divisor: [Math.SQRT2, "√2"],
-  weights: weights[i], values: teacher === "cost" ? COSTS.map((cost) => [cost]) : KEYS,
+  asks: WORDS[i],
+  names: DRINKS,
+  j,
+  query: queries[i],
+  key: KEYS[j],
+  scores: scores[i],
+  divisor: [Math.SQRT2, "√2"],
+  weights: weights[i],
+  values: teacher === "cost" ? COSTS.map((cost) => [cost]) : KEYS,
 });
 
 /** For the ear: where the questions are. */
 const spoken = (s, { queries, weights, loss }) => html`<div class="visually-hidden">
 <p role="status">After ${Math.floor(s.step)} steps the ${LOSSES[s.teacher]} is ${loss.toFixed(2)} and the right drinks get ${rightOf(weights).join(", ")}.</p>
-${table("The questions", ["word", "across", "up", "weight of the right label"], queries.map((query, i) => [WORDS[i], two(query[0]), two(query[1]), weights[i][i].toFixed(2)]))}</div>`;
+${table(
+  "The questions",
+  ["word", "across", "up", "weight of the right label"],
+  queries.map((query, i) => [WORDS[i], two(query[0]), two(query[1]), weights[i][i].toFixed(2)]),
+)}</div>`;
 
 /** The sections of the scene; `moving` is a W_Q on its way. */
 export function learningSections(s, matrix, none) {
@@ -198,7 +262,8 @@ export function learningSections(s, matrix, none) {
   const now = { w_q, ...forward(s.teacher, w_q) };
   const done = s.step >= STEPS;
   const playing = s.until === STEPS;
-  const button = (name, title, more = {}) => element("button", { type: "button", name, ...more }, title);
+  const button = (name, title, more = {}) =>
+    element("button", { type: "button", name, ...more }, title);
   const full = (section) => (s.compact ? none : section);
   return [
     html`<div class="sentence${s.compact ? " compact" : ""}"><p class="play">${button("play", playing ? "Pause" : done ? "Again" : "Learn", { class: "big" })}
@@ -241,7 +306,9 @@ export function learningCode(s) {
         ]),
     `    w_q = w_q - ${s.rate} * x.T @ d_scores @ keys / np.sqrt(2)`,
     "weights = forward(w_q)",
-    entry ? "loss = -np.log(np.diag(weights)).mean()" : "loss = ((weights @ costs - costs) ** 2).mean()",
+    entry
+      ? "loss = -np.log(np.diag(weights)).mean()"
+      : "loss = ((weights @ costs - costs) ** 2).mean()",
     "print(weights.round(2))",
     'print("loss", loss.round(3))',
   ];
@@ -286,7 +353,9 @@ export function learningLive(view) {
   view.on("another", "click", () => begin({ start: (state().start + 1) % 1000 }));
   view.on("start", "input", ({ target }) => {
     const fits = /^\d{1,3}$/.test(target.value.trim());
-    view.say(fits ? "" : `A seed is a whole number from 0 to 999; the picture still has ${state().start}.`);
+    view.say(
+      fits ? "" : `A seed is a whole number from 0 to 999; the picture still has ${state().start}.`,
+    );
     if (fits) begin({ start: Number(target.value) });
   });
   view.on("start", "focusout", ({ target }) => {

@@ -63,16 +63,21 @@ export const shownIn = ({ scene, sentence }, { text, place }) => {
 export const sentenceOf = (s) => tokensOf(s).filter((token) => shownIn(s, token));
 
 /** The place that asks; one beyond the end is the last. */
-export const askingPlace = (s) => Math.min(s.asks, (SCENES[s.scene].slots ?? Object.keys(s.words)).length - 1);
+export const askingPlace = (s) =>
+  Math.min(s.asks, (SCENES[s.scene].slots ?? Object.keys(s.words)).length - 1);
 
 /** The token that stands at a place of the sentence. */
-export const tokenAt = (s, place) => tokensOf(s).findIndex((token) => token.place === place && shownIn(s, token));
+export const tokenAt = (s, place) =>
+  tokensOf(s).findIndex((token) => token.place === place && shownIn(s, token));
 
 /** A W_Q that turns by so many degrees and stretches. Row vectors: q = x W_Q. */
 export function turning(degrees, stretch) {
   const angle = (degrees * Math.PI) / 180;
   const [c, s] = [stretch * Math.cos(angle), stretch * Math.sin(angle)];
-  return [[c, s], [-s, c]];
+  return [
+    [c, s],
+    [-s, c],
+  ];
 }
 
 /** Points, who is there (1 or 0), the point that asks, its W_Q, and what scores are multiplied by. */
@@ -108,7 +113,9 @@ export function computed(s) {
   const now = poseOf(s);
   const all = attend(now, valuesIn(s));
   const here = (_, j) => now[1][j] === 1;
-  const [points, scores, powers, weights] = [now[0], all.scores, all.powers, all.weights].map((list) => list.filter(here));
+  const [points, scores, powers, weights] = [now[0], all.scores, all.powers, all.weights].map(
+    (list) => list.filter(here),
+  );
   return { tokens: sentenceOf(s).map(({ text }) => text), points, ...all, scores, powers, weights };
 }
 

@@ -11,15 +11,35 @@ import { plain } from "../kit/numbers.js";
 import { ground, moving, sheetOf } from "./drawing.js";
 import { learningCode, learningLive, learningSections, learnt, learntMatrix } from "./learning.js";
 import {
-  askingPlace, attend, chainOf, computed, poseOf, SCENES, sentenceOf, shownIn, tokenAt, tokensOf,
-  turning, valuesIn,
+  askingPlace,
+  attend,
+  chainOf,
+  computed,
+  poseOf,
+  SCENES,
+  sentenceOf,
+  shownIn,
+  tokenAt,
+  tokensOf,
+  turning,
+  valuesIn,
 } from "./numbers.js";
 
 export const defaults = {
   scene: "bank",
   words: { the: [0, 0], boat: [4, 0], money: [0, 4], reached: [0, 0], bank: [1, 1] },
-  sentence: "boat", asks: 4, sharpness: 1, ruler: false, query: [2, 1], turn: 0, stretch: 1,
-  start: 7, step: 0, rate: 1, teacher: "entry", compact: false,
+  sentence: "boat",
+  asks: 4,
+  sharpness: 1,
+  ruler: false,
+  query: [2, 1],
+  turn: 0,
+  stretch: 1,
+  start: 7,
+  step: 0,
+  rate: 1,
+  teacher: "entry",
+  compact: false,
 };
 
 /** The place that is pointed at; whether the way of the output is shown; the step until which it learns by itself; a weight under the microscope. */
@@ -33,25 +53,44 @@ export const hull = hullOf;
 
 const STEP = 0.1; // of a word that is moved
 const MOST = 8; // own words
-const FREE = [[-1, 2], [1, -2], [2, -0.5], [-1, -2], [-0.5, 1], [2.5, 2.5], [-2.5, 2.5], [2.5, -2.5]]; // for new ones
+const FREE = [
+  [-1, 2],
+  [1, -2],
+  [2, -0.5],
+  [-1, -2],
+  [-0.5, 1],
+  [2.5, 2.5],
+  [-2.5, 2.5],
+  [2.5, -2.5],
+]; // for new ones
 const LONGEST = 12; // letters of a name
 const isName = (name) => name.trim() !== "" && name.length <= LONGEST && !/^\d+$/.test(name);
 
 function isPoint(point, scene) {
   const { low, high } = SCENES[scene].sheet;
-  return Array.isArray(point) && point.length === 2 && point.every((x) => typeof x === "number" && x >= low && x <= high);
+  return (
+    Array.isArray(point) &&
+    point.length === 2 &&
+    point.every((x) => typeof x === "number" && x >= low && x <= high)
+  );
 }
 
 /** The words of the scene or, if they are the reader's own, any; each at a place on the sheet. */
 function areWords(words, s) {
   const names = Object.keys(words);
   const known = SCENES[s.scene].slots ? Object.keys(s.words) : names.filter(isName).slice(0, MOST);
-  const same = names.length > 0 && names.length === known.length && known.every((name) => Object.hasOwn(words, name));
+  const same =
+    names.length > 0 &&
+    names.length === known.length &&
+    known.every((name) => Object.hasOwn(words, name));
   return same && names.every((name) => isPoint(words[name], s.scene));
 }
 
 export const shared = {
-  scene: false, compact: false, words: areWords, query: (point) => isPoint(point, "prices"),
+  scene: false,
+  compact: false,
+  words: areWords,
+  query: (point) => isPoint(point, "prices"),
 };
 const NEAR = 7; // units of the sheet from a line that is pointed at
 
@@ -61,10 +100,15 @@ const pair = (point) => `(${point.map(round).join(", ")})`;
 const fixed = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00");
 
 /** A number that is not negative in few signs. */
-const short = (x) => (x >= 1e5 ? x.toExponential(1).replace("e+", "e") : x.toFixed(x >= 1000 ? 0 : 2));
+const short = (x) =>
+  x >= 1e5 ? x.toExponential(1).replace("e+", "e") : x.toFixed(x >= 1000 ? 0 : 2);
 
 export const label = (s) =>
-  learns(s) ? "Three questions are learnt" : `The plane of "${sentenceOf(s).map(({ text }) => text).join(" ")}"`;
+  learns(s)
+    ? "Three questions are learnt"
+    : `The plane of "${sentenceOf(s)
+        .map(({ text }) => text)
+        .join(" ")}"`;
 
 /** What has become of the query, for those who do not see the picture. */
 function told(s, { tokens, output }) {
@@ -73,7 +117,14 @@ function told(s, { tokens, output }) {
 }
 
 const number = (name, value, label) =>
-  element("input", { type: "text", inputmode: "decimal", autocomplete: "off", name, value: round(value), "aria-label": label });
+  element("input", {
+    type: "text",
+    inputmode: "decimal",
+    autocomplete: "off",
+    name,
+    value: round(value),
+    "aria-label": label,
+  });
 
 /** The sentence, its choice the largest control of all, and beside it the number that answers. */
 function sentence(s, { tokens, output }) {
@@ -85,35 +136,67 @@ function sentence(s, { tokens, output }) {
   const slots = SCENES[s.scene].slots ?? tokens;
   const chosen = slots.findIndex((slot) => Array.isArray(slot));
   const choice = (text) =>
-    element("button", { type: "button", "data-sentence": text, "aria-pressed": String(text === s.sentence) }, text);
+    element(
+      "button",
+      { type: "button", "data-sentence": text, "aria-pressed": String(text === s.sentence) },
+      text,
+    );
   const words = slots.map((slot, place) => {
-    if (Array.isArray(slot)) return html`<span class="slot" role="group" aria-label="The word that changes">${slot.map(choice)}</span>`;
+    if (Array.isArray(slot))
+      return html`<span class="slot" role="group" aria-label="The word that changes">${slot.map(choice)}</span>`;
     return html`<span class="rest${place === askingPlace(s) ? " asks" : ""}">${slot}</span> `;
   });
-  const kind = ["sentence", chosen < 0 ? "" : "choice", s.compact ? "compact" : ""].filter(Boolean).join(" ");
+  const kind = ["sentence", chosen < 0 ? "" : "choice", s.compact ? "compact" : ""]
+    .filter(Boolean)
+    .join(" ");
   return html`<div class="${kind}" data-line="${chosen < 0 ? 0 : slots[chosen].indexOf(s.sentence)}"><p class="words">${words}</p>
 <p class="answer"><b class="query">${tokens[askingPlace(s)]}</b> <span class="becomes">becomes</span><span class="brief">→</span> <b class="value" data-part="answer">(${output.map(fixed).join(", ")})</b></p></div>`;
 }
 
-const slider = (name, title, shown, all, kind = "main") => html`<label class="${kind}"><span>${title} <b class="number">${shown}</b></span>
+const slider = (
+  name,
+  title,
+  shown,
+  all,
+  kind = "main",
+) => html`<label class="${kind}"><span>${title} <b class="number">${shown}</b></span>
 ${element("input", { type: "range", name, ...all })}</label>`;
 
 /** The control beside the picture: how sharp, or how W_Q turns and stretches. */
 function controls(s) {
   if (s.scene !== "turned") {
-    const all = { min: 0, max: 4, step: 0.05, value: s.sharpness, "aria-valuetext": `${plain(s.sharpness)} times` };
+    const all = {
+      min: 0,
+      max: 4,
+      step: 0.05,
+      value: s.sharpness,
+      "aria-valuetext": `${plain(s.sharpness)} times`,
+    };
     return html`<div class="sharp">${slider("sharpness", "Sharpness", `× ${s.sharpness.toFixed(2)}`, all)}</div>`;
   }
-  const turn = { min: -180, max: 180, step: 1, value: s.turn, "aria-valuetext": `${s.turn} degrees` };
-  const stretch = { min: 0, max: 3, step: 0.05, value: s.stretch, "aria-valuetext": `${plain(s.stretch)} times` };
+  const turn = {
+    min: -180,
+    max: 180,
+    step: 1,
+    value: s.turn,
+    "aria-valuetext": `${s.turn} degrees`,
+  };
+  const stretch = {
+    min: 0,
+    max: 3,
+    step: 0.05,
+    value: s.stretch,
+    "aria-valuetext": `${plain(s.stretch)} times`,
+  };
   return html`<div class="sharp turned">${slider("turn", "Turn", `${s.turn}°`.replace("-", "−"), turn, false)}${slider("stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
 ${matrix(turning(s.turn, s.stretch))}</div>`;
 }
 
 /** W_Q, as a formula has it. */
-const matrix = (w_q) => html`<p class="matrix" role="img" aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> = <span class="cells">${w_q
-  .flat()
-  .map((x) => html`<span>${fixed(x).replace("-", "−")}</span>`)}</span></p>`;
+const matrix = (w_q) =>
+  html`<p class="matrix" role="img" aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> = <span class="cells">${w_q
+    .flat()
+    .map((x) => html`<span>${fixed(x).replace("-", "−")}</span>`)}</span></p>`;
 
 /** What each word gets and from what, in rows; and what they come to. */
 function rows(s, now) {
@@ -132,18 +215,44 @@ function rows(s, now) {
   const ruled = priced && s.ruler; // lengths and angles are told where the ruler shows them
   const shown = ruled ? ["length", "cosine", "score"] : free ? ["score"] : ["score", "power"];
   const why = (text, i) =>
-    element("button", { type: "button", class: "digits", "data-why": i, "aria-label": `${weights[i].toFixed(3)}: why ${text} gets it` }, weights[i].toFixed(3));
+    element(
+      "button",
+      {
+        type: "button",
+        class: "digits",
+        "data-why": i,
+        "aria-label": `${weights[i].toFixed(3)}: why ${text} gets it`,
+      },
+      weights[i].toFixed(3),
+    );
   const row = (text, i) => {
-    const kind = [i === asks && "asks", i === s.pointed && "lit"].filter(Boolean).join(" ") || false;
-    const ask = { type: "button", "data-asks": i, "aria-pressed": String(i === asks), "aria-label": `${text} asks` };
-    const name = { type: "text", autocomplete: "off", name: `name_${i}`, value: text, "aria-label": `name of word ${i + 1}` };
+    const kind =
+      [i === asks && "asks", i === s.pointed && "lit"].filter(Boolean).join(" ") || false;
+    const ask = {
+      type: "button",
+      "data-asks": i,
+      "aria-pressed": String(i === asks),
+      "aria-label": `${text} asks`,
+    };
+    const name = {
+      type: "text",
+      autocomplete: "off",
+      name: `name_${i}`,
+      value: text,
+      "aria-label": `name of word ${i + 1}`,
+    };
     return element(
-      "tr", { class: kind, "data-place": i },
+      "tr",
+      { class: kind, "data-place": i },
       html`<th scope="row">${priced ? html`<span class="name">${text}</span>` : element("button", ask, free ? "" : text)}${free && element("input", name)}<span
 class="bar" style="transform: scaleX(${weights[i].toFixed(4)})"></span></th>
 ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(text, i)}</td>`,
-      points[i].map((x, k) => html`<td class="field">${number(`value_${i}_${k}`, x, `${text}, ${axes[k]}`)}</td>`),
-      free && html`<td>${element("button", { type: "button", class: "remove", "data-remove": i, "aria-label": `remove ${text}`, disabled: tokens.length === 1 }, "×")}</td>`,
+      points[i].map(
+        (x, k) =>
+          html`<td class="field">${number(`value_${i}_${k}`, x, `${text}, ${axes[k]}`)}</td>`,
+      ),
+      free &&
+        html`<td>${element("button", { type: "button", class: "remove", "data-remove": i, "aria-label": `remove ${text}`, disabled: tokens.length === 1 }, "×")}</td>`,
     );
   };
   const foot = ruled
@@ -151,7 +260,9 @@ ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(tex
     : html`<tr><th scope="row">sum</th><td></td>${free || digits(short(sum(now.powers)))}<td class="weight">1</td>${
         priced ? html`<td colspan="2"></td>` : now.output.map((x) => digits(fixed(x), "value"))
       }${free && html`<td></td>`}</tr>`;
-  const head = [priced ? "drink" : "asks", ...shown, "share"].map((name) => html`<th scope="col">${name}</th>`);
+  const head = [priced ? "drink" : "asks", ...shown, "share"].map(
+    (name) => html`<th scope="col">${name}</th>`,
+  );
   return html`<div class="numbers of-${s.scene}${ruled ? " ruled" : ""}" data-part="rows"><table>
 <caption class="visually-hidden">What ${priced ? "the query" : tokens[asks]} gets from each</caption>
 <thead><tr>${head}<th scope="colgroup" colspan="2">${priced ? "key" : "value"}</th>${free && html`<td></td>`}</tr></thead>
@@ -159,7 +270,8 @@ ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(tex
 }
 
 /** A cell whose number changes while a word is dragged: in a box of its own, so that no table is laid out again. */
-const digits = (text, role = false) => element("td", { class: role }, html`<span class="digits">${text}</span>`);
+const digits = (text, role = false) =>
+  element("td", { class: role }, html`<span class="digits">${text}</span>`);
 
 /** The cosine of the angle between two vectors, from the product of their lengths and their dot product. */
 const cosine = (lengths, score) => (lengths > 1e-9 ? fixed(score / lengths) : "–");
@@ -170,10 +282,19 @@ function weightOf(s, j) {
   if (j >= tokens.length) return null;
   const priced = s.scene === "prices";
   const root = priced ? 1 : Math.SQRT2;
-  const by = [priced ? "" : "÷ √2", s.sharpness === 1 ? "" : `× ${plain(s.sharpness)}`].filter(Boolean).join(" ");
+  const by = [priced ? "" : "÷ √2", s.sharpness === 1 ? "" : `× ${plain(s.sharpness)}`]
+    .filter(Boolean)
+    .join(" ");
   return {
-    asks: priced ? "the query" : tokens[askingPlace(s)], names: tokens, j, query, key: points[j], scores,
-    divisor: [root / s.sharpness, "1", by || "÷ 1"], weights, values: valuesIn(s) ?? points,
+    asks: priced ? "the query" : tokens[askingPlace(s)],
+    names: tokens,
+    j,
+    query,
+    key: points[j],
+    scores,
+    divisor: [root / s.sharpness, "1", by || "÷ 1"],
+    weights,
+    values: valuesIn(s) ?? points,
   };
 }
 
@@ -181,7 +302,9 @@ function weightOf(s, j) {
 function said(s, { tokens, points, query, scores, powers, weights }) {
   const i = s.pointed;
   if (!(i in tokens)) {
-    const why = s.compact ? "Point at a line to see its arithmetic." : "Tap a line or a share to see why.";
+    const why = s.compact
+      ? "Point at a line to see its arithmetic."
+      : "Tap a line or a share to see why.";
     return html`<p class="said hint">${SCENES[s.scene].hint} ${why}</p>`;
   }
   const name = html`<b class="key">${tokens[i]}</b>`;
@@ -213,9 +336,11 @@ export function picture(s) {
     moving(s, label(s)),
     full(() => controls(s)),
     full(() => rows(s, now)),
-    full(() => html`<div class="more">
+    full(
+      () => html`<div class="more">
 <label class="check">${element("input", { type: "checkbox", name: "ruler", checked: s.ruler })}<span>Show the dot product</span></label>
-${buttons()}</div>`),
+${buttons()}</div>`,
+    ),
     () => html`<p class="visually-hidden" role="status">${told(s, now)}</p>`,
     said(s, now),
     weightPanel(s.lens && weightOf(s, s.lens[1])),
@@ -229,22 +354,23 @@ export function code(s) {
   const asks = askingPlace(s);
   const array = (rows) => `np.array(${JSON.stringify(rows)}, dtype=float)`;
   const turned = s.scene === "turned";
-  const given = s.scene === "prices"
-    ? [
-        `drinks = ${JSON.stringify(tokens)}`,
-        `keys = ${array(points)}`,
-        `values = ${array(valuesIn(s))}`,
-        `query = ${array(s.query)}`,
-        "scores = keys @ query",
-        `powers = np.exp(${s.sharpness} * scores)`,
-      ]
-    : [
-        `words = ${JSON.stringify(tokens)}`,
-        `values = ${array(points)}  # each word is its key and its value`,
-        ...(turned ? [`w_q = ${array(turning(s.turn, s.stretch))}`] : []),
-        `scores = values @ ${turned ? `(values[${asks}] @ w_q)` : `values[${asks}]`}  # word ${asks} asks`,
-        `powers = np.exp(${s.sharpness} * scores / np.sqrt(2))`,
-      ];
+  const given =
+    s.scene === "prices"
+      ? [
+          `drinks = ${JSON.stringify(tokens)}`,
+          `keys = ${array(points)}`,
+          `values = ${array(valuesIn(s))}`,
+          `query = ${array(s.query)}`,
+          "scores = keys @ query",
+          `powers = np.exp(${s.sharpness} * scores)`,
+        ]
+      : [
+          `words = ${JSON.stringify(tokens)}`,
+          `values = ${array(points)}  # each word is its key and its value`,
+          ...(turned ? [`w_q = ${array(turning(s.turn, s.stretch))}`] : []),
+          `scores = values @ ${turned ? `(values[${asks}] @ w_q)` : `values[${asks}]`}  # word ${asks} asks`,
+          `powers = np.exp(${s.sharpness} * scores / np.sqrt(2))`,
+        ];
   return [
     "import numpy as np",
     "",
@@ -257,7 +383,8 @@ export function code(s) {
 }
 
 /** A number as a reader may type it. */
-const typed = (text) => (text.trim() === "" ? NaN : Number(text.trim().replace(",", ".").replace("−", "-")));
+const typed = (text) =>
+  text.trim() === "" ? NaN : Number(text.trim().replace(",", ".").replace("−", "-"));
 
 export function live(view) {
   const { state } = view;
@@ -275,7 +402,8 @@ export function live(view) {
     const s = state();
     if (pointed !== s.pointed || trail !== s.trail) view.set({ pointed, trail });
   };
-  const snapped = (to) => to.map((x) => clamp(Number((Math.round(x / STEP) * STEP).toFixed(6)), low, high));
+  const snapped = (to) =>
+    to.map((x) => clamp(Number((Math.round(x / STEP) * STEP).toFixed(6)), low, high));
   /** Moves a word, or without one the end of the query: W_Q then turns and stretches, or the query is another one. */
   const move = (word, to) => {
     const s = state();
@@ -288,7 +416,10 @@ export function live(view) {
     turn(by, Math.hypot(...to) / long);
   };
   const turn = (degrees, stretch) =>
-    view.set({ turn: Math.round(((degrees + 540) % 360) - 180), stretch: Number(clamp(stretch, 0, 3).toFixed(2)) });
+    view.set({
+      turn: Math.round(((degrees + 540) % 360) - 180),
+      stretch: Number(clamp(stretch, 0, 3).toFixed(2)),
+    });
   const ask = (place) => place !== askingPlace(state()) && view.glide({ asks: place });
 
   // What the pointer or the focus is on: a row, a dot, a line, the slider.
@@ -308,7 +439,10 @@ export function live(view) {
   const follow = (event) => {
     const { target } = event;
     const found = pointedAt(target);
-    point(found < 0 && sheet().contains(target) ? nearest(event) : found, Boolean(target.closest('[name="sharpness"]')));
+    point(
+      found < 0 && sheet().contains(target) ? nearest(event) : found,
+      Boolean(target.closest('[name="sharpness"]')),
+    );
   };
   view.listen(view.root, "pointerover", (event) => drag || follow(event));
   view.listen(view.root, "pointerleave", () => drag || point(-1));
@@ -329,7 +463,13 @@ export function live(view) {
     const { word } = handle.dataset;
     const [x, y] = spot(sheet(), event);
     const held = word === undefined ? computed(state()).query : state().words[word];
-    drag = { word, off: [held[0] - x, held[1] - y], x: event.clientX, y: event.clientY, moved: false };
+    drag = {
+      word,
+      off: [held[0] - x, held[1] - y],
+      x: event.clientX,
+      y: event.clientY,
+      moved: false,
+    };
     sheet().setPointerCapture(event.pointerId);
     event.preventDefault();
     handle.focus({ focusVisible: false, preventScroll: true });
@@ -338,7 +478,11 @@ export function live(view) {
   view.on("sheet", "pointermove", (event) => {
     if (!drag) return follow(event);
     drag.moved ||= Math.hypot(event.clientX - drag.x, event.clientY - drag.y) >= 4;
-    if (drag.moved) move(drag.word, spot(sheet(), event).map((x, k) => x + drag.off[k]));
+    if (drag.moved)
+      move(
+        drag.word,
+        spot(sheet(), event).map((x, k) => x + drag.off[k]),
+      );
   });
   for (const end of ["pointerup", "pointercancel"]) {
     view.on("sheet", end, () => {
@@ -362,14 +506,21 @@ export function live(view) {
       const handle = view.root.contains(event.target) && event.target.closest(".word");
       if (!handle || event.altKey || event.metaKey || event.ctrlKey) return;
       const { word } = handle.dataset;
-      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+        event.key
+      ];
       if (!way && !["Enter", " "].includes(event.key)) return;
       event.preventDefault();
       const s = state();
       const far = event.shiftKey ? 5 : 1;
       if (!way) word !== undefined && ask(placeOf(word));
-      else if (word === undefined && s.scene === "turned") turn(s.turn - way[0] * far, s.stretch + way[1] * STEP * far);
-      else move(word, (word === undefined ? s.query : s.words[word]).map((x, k) => x + STEP * far * way[k]));
+      else if (word === undefined && s.scene === "turned")
+        turn(s.turn - way[0] * far, s.stretch + way[1] * STEP * far);
+      else
+        move(
+          word,
+          (word === undefined ? s.query : s.words[word]).map((x, k) => x + STEP * far * way[k]),
+        );
     },
     { capture: true },
   );
@@ -387,7 +538,8 @@ export function live(view) {
   view.on("ruler", "change", ({ target }) => view.set({ ruler: target.checked }));
 
   // What is typed: numbers, and names of own words.
-  const refuse = () => view.say(`That needs a number from ${low} to ${high}; the plane still shows the last one.`);
+  const refuse = () =>
+    view.say(`That needs a number from ${low} to ${high}; the plane still shows the last one.`);
   const put = (point, k, x) => point.map((old, i) => (i === Number(k) ? x : old));
   const change = ({ target }) => {
     const [what, place, k] = target.name.split("_");
@@ -425,13 +577,20 @@ export function live(view) {
     const others = Object.keys(state().words).filter((_, i) => i !== place);
     if (others.includes(name)) return view.say(`There is a word "${name}" already.`);
     // Names that are numbers would come first in the list.
-    if (!isName(name)) return view.say(`A name needs 1 to ${LONGEST} signs, not numbers alone; the plane still shows the last one.`);
+    if (!isName(name))
+      return view.say(
+        `A name needs 1 to ${LONGEST} signs, not numbers alone; the plane still shows the last one.`,
+      );
     edit((names) => names.splice(place, 1, [name, names[place][1]]));
   };
   view.on("add", "click", () => {
     const known = Object.keys(state().words);
-    const name = Array.from({ length: MOST }, (_, i) => `word ${i + 1}`).find((free) => !known.includes(free));
-    const spot = FREE.find((free) => Object.values(state().words).every((point) => distance(point, free) > 0.7)) ?? [0, 0];
+    const name = Array.from({ length: MOST }, (_, i) => `word ${i + 1}`).find(
+      (free) => !known.includes(free),
+    );
+    const spot = FREE.find((free) =>
+      Object.values(state().words).every((point) => distance(point, free) > 0.7),
+    ) ?? [0, 0];
     edit((names) => names.push([name, spot]));
   });
 }

@@ -6,12 +6,28 @@ import { cellAt, shades } from "../kit/heatmap.js";
 import { buttons, element, html, line, sheet, table, text } from "../kit/markup.js";
 import { dotProducts, nearest } from "../kit/numbers.js";
 import {
-  clocking, hands, liveScene, order, ordering, poseOf, sceneCode, signed, turned, turning,
+  clocking,
+  hands,
+  liveScene,
+  order,
+  ordering,
+  poseOf,
+  sceneCode,
+  signed,
+  turned,
+  turning,
 } from "./scenes.js";
 
 export const defaults = {
-  kind: "sinusoidal", position: 3, d_model: 16, base: 10000, head: 0,
-  scene: "scores", distance: 2, swapped: false, placed: false,
+  kind: "sinusoidal",
+  position: 3,
+  d_model: 16,
+  base: 10000,
+  head: 0,
+  scene: "scores",
+  distance: 2,
+  swapped: false,
+  placed: false,
 };
 export const own = { lens: null };
 export const shared = {
@@ -23,11 +39,28 @@ export const shared = {
 const N = 64; // positions, and words in the sentence
 const N_HEADS = 8;
 const REACH = 8; // the largest offset in the table of the relative bias
-const KINDS = { none: "None", sinusoidal: "Sinusoidal", rotary: "Rotary", alibi: "ALiBi", relative: "Relative" };
+const KINDS = {
+  none: "None",
+  sinusoidal: "Sinusoidal",
+  rotary: "Rotary",
+  alibi: "ALiBi",
+  relative: "Relative",
+};
 /** Which numbers each kind depends on, besides the position that is looked at. */
-const USES = { none: [], sinusoidal: ["d_model", "base"], rotary: ["d_model", "base"], alibi: ["head"], relative: ["head"] };
+const USES = {
+  none: [],
+  sinusoidal: ["d_model", "base"],
+  rotary: ["d_model", "base"],
+  alibi: ["head"],
+  relative: ["head"],
+};
 /** Where the slider of the base stops: 1, 2 and 5 of each decade. */
-const STOPS = [2, 5, ...[1, 2, 3, 4, 5].flatMap((decade) => [1, 2, 5].map((digit) => digit * 10 ** decade)), 10 ** 6];
+const STOPS = [
+  2,
+  5,
+  ...[1, 2, 3, 4, 5].flatMap((decade) => [1, 2, 5].map((digit) => digit * 10 ** decade)),
+  10 ** 6,
+];
 
 /** Each of the three drawings, in units of a 240 x 238 sheet. */
 const SHEET = { left: 38, top: 10, size: 192, pad: 6 };
@@ -40,7 +73,8 @@ const isBiased = (kind) => kind === "alibi" || kind === "relative";
 /** What a head adds to a score whose key stands `offset` after the query. Eqs. (6) and (7), chapter 7. */
 function added(kind, head, offset) {
   if (kind === "alibi") return -(2 ** -(head + 1)) * Math.abs(offset);
-  if (kind === "relative") return 2 - Math.abs(Math.max(-REACH, Math.min(REACH, offset)) + head + 1) / 2;
+  if (kind === "relative")
+    return 2 - Math.abs(Math.max(-REACH, Math.min(REACH, offset)) + head + 1) / 2;
   return 0;
 }
 
@@ -52,7 +86,8 @@ function byOffset(rows, d) {
 
 /** Everything that follows from the traits; the numbers that attnlib gives in Python. */
 export function compute({ kind, d_model, base, head }) {
-  const angles = (p) => Array.from({ length: d_model / 2 }, (_, i) => p / base ** ((2 * i) / d_model));
+  const angles = (p) =>
+    Array.from({ length: d_model / 2 }, (_, i) => p / base ** ((2 * i) / d_model));
   const pairs = {
     sinusoidal: (angle) => [Math.sin(angle), Math.cos(angle)],
     rotary: (angle) => [Math.cos(angle), Math.sin(angle)], // (1, 0) turned
@@ -62,11 +97,15 @@ export function compute({ kind, d_model, base, head }) {
   const words = encoding.map((row) =>
     row.map((x, k) => (kind === "rotary" ? size * x : x + (k % 2 ? 0 : size))),
   );
-  const biases = heads.map((h) => Array.from({ length: 2 * N - 1 }, (_, at) => added(kind, h, at + 1 - N)));
+  const biases = heads.map((h) =>
+    Array.from({ length: 2 * N - 1 }, (_, at) => added(kind, h, at + 1 - N)),
+  );
   const scores = dotProducts(words, words, d_model).map((row, i) =>
     row.map((score, j) => score + biases[head][j - i + N - 1]),
   );
-  const similarity = isBiased(kind) ? biases[head] : byOffset(kind === "sinusoidal" ? encoding : words, d_model);
+  const similarity = isBiased(kind)
+    ? biases[head]
+    : byOffset(kind === "sinusoidal" ? encoding : words, d_model);
   return { encoding, biases, scores, similarity };
 }
 
@@ -95,7 +134,8 @@ function said(s, now) {
       encoding: ["Nothing added", "The word is the same at every position."],
     },
     sinusoidal: {
-      verdict: "The scores follow the distance, but drift along each diagonal: places meet the word, too.",
+      verdict:
+        "The scores follow the distance, but drift along each diagonal: places meet the word, too.",
       encoding: ["Added to the word", `PE(${p}) = (${some}). Faint is −1, strong is 1.`],
       similarity: "PE(p) · PE(p + k)",
     },
@@ -108,12 +148,18 @@ function said(s, now) {
     },
     alibi: {
       verdict: `Each diagonal holds one score: each step away takes off 1/${2 ** (head + 1)}, on either side.`,
-      encoding: ["Added to a row of scores", `Each head has its own slope. ${range(blockOf(s, now))}`],
+      encoding: [
+        "Added to a row of scores",
+        `Each head has its own slope. ${range(blockOf(s, now))}`,
+      ],
       similarity: "Added at each offset",
     },
     relative: {
       verdict: `Each diagonal holds one score, and before is not after. Beyond ${REACH} steps nothing changes.`,
-      encoding: ["Added to a row of scores", `A made-up table, not a learned one. ${range(blockOf(s, now))}`],
+      encoding: [
+        "Added to a row of scores",
+        `A made-up table, not a learned one. ${range(blockOf(s, now))}`,
+      ],
       similarity: "Added at each offset",
     },
   }[kind];
@@ -160,11 +206,17 @@ function framed(values, row, label, { rows, columns }) {
   const middle = y + down / 2;
   const picked = { "text-anchor": "end", "font-weight": "bold" };
   const at = (anchor) => ({ "text-anchor": anchor });
-  const along = { transform: `translate(13 ${top + size / 2}) rotate(-90)`, fill: `var(--${rows[3]})` };
+  const along = {
+    transform: `translate(13 ${top + size / 2}) rotate(-90)`,
+    fill: `var(--${rows[3]})`,
+  };
   return [
     element("g", { transform: place, class: "cells" }, shades(values, SHADES)),
     edge(),
-    line(`M${left} ${short(y - 0.75)}h${size}v${short(down + 1.5)}h-${size}z`, { stroke: "var(--query)", "stroke-width": 1.5 }),
+    line(`M${left} ${short(y - 0.75)}h${size}v${short(down + 1.5)}h-${size}z`, {
+      stroke: "var(--query)",
+      "stroke-width": 1.5,
+    }),
     text(label, left - 5, Math.min(Math.max(middle + 4, top + 9), bottom), "query", picked),
     middle >= top + 18 && text(rows[1], left - 5, top + 9, "muted", at("end")),
     middle <= bottom - 18 && text(rows[2], left - 5, bottom, "muted", at("end")),
@@ -193,7 +245,10 @@ function clocks({ position, d_model }, { encoding }) {
     faces += `a${r} ${r} 0 1 0 ${f(2 * radius)} 0h-${f(0.3 * radius)}`;
     needles += `M${f(x)} ${f(y)}l${f(radius * cos)} ${f(-radius * sin)}`;
   }
-  return [line(faces), line(needles, { stroke: "var(--ink)", "stroke-width": 2.5, "data-part": "hands" })];
+  return [
+    line(faces),
+    line(needles, { stroke: "var(--ink)", "stroke-width": 2.5, "data-part": "hands" }),
+  ];
 }
 
 /** What the positions add or turn. */
@@ -202,11 +257,17 @@ function encodingOf(s, now) {
   if (s.kind === "sinusoidal") {
     const values = now.encoding.map((row) => row.map((x) => (x + 1) / 2));
     const columns = ["dimension", "0", s.d_model - 1, "muted"];
-    return framed(values, s.position, s.position, { rows: ["position", "0", last, "muted"], columns });
+    return framed(values, s.position, s.position, {
+      rows: ["position", "0", last, "muted"],
+      columns,
+    });
   }
   if (isBiased(s.kind)) {
     const columns = ["key at position", "0", last, "muted"];
-    return framed(scaled(blockOf(s, now)), s.head, s.head + 1, { rows: ["head", "1", N_HEADS, "muted"], columns });
+    return framed(scaled(blockOf(s, now)), s.head, s.head + 1, {
+      rows: ["head", "1", N_HEADS, "muted"],
+      columns,
+    });
   }
   return [edge(), s.kind === "rotary" && clocks(s, now)];
 }
@@ -215,7 +276,11 @@ function encodingOf(s, now) {
 function curves({ kind, position: p, d_model }, { similarity, biases }) {
   const { left, top, size, pad } = SHEET;
   const [middle, bottom, end] = [left + size / 2, top + size, left + size];
-  const [low, high] = { sinusoidal: [-d_model / 2, d_model / 2], alibi: [-32, 0], relative: [-6, 2] }[kind] ?? [-1, 1];
+  const [low, high] = {
+    sinusoidal: [-d_model / 2, d_model / 2],
+    alibi: [-32, 0],
+    relative: [-6, 2],
+  }[kind] ?? [-1, 1];
   const y = (value) => top + pad + ((size - 2 * pad) * (high - value)) / (high - low);
   const x = (offset) => left + (size * (offset + N - 1)) / (2 * N - 2);
   const path = (values, first = 1 - N) =>
@@ -245,7 +310,14 @@ function curves({ kind, position: p, d_model }, { similarity, biases }) {
 function baseSlider(s, more = {}) {
   const base = plain(s.base, 6);
   const stop = nearest(STOPS.map(Math.log), Math.log(s.base));
-  const all = { type: "range", name: "base", min: 0, max: STOPS.length - 1, value: stop, "aria-valuetext": base };
+  const all = {
+    type: "range",
+    name: "base",
+    min: 0,
+    max: STOPS.length - 1,
+    value: stop,
+    "aria-valuetext": base,
+  };
   return html`<label><span>Base <b class="number">${base}</b></span>${element("input", { ...all, ...more })}</label>`;
 }
 
@@ -254,7 +326,8 @@ export const pose = poseOf;
 export const scenes = (s) => ({ order: order(s), clocks: hands(s), turned: turned(s) });
 
 export const picture = (s) =>
-  ({ order: ordering, clocks: (t) => clocking(t, baseSlider(t)), turned: turning })[s.scene]?.(s) ?? scoring(s);
+  ({ order: ordering, clocks: (t) => clocking(t, baseSlider(t)), turned: turning })[s.scene]?.(s) ??
+  scoring(s);
 
 function scoring(s) {
   const now = compute(s);
@@ -264,7 +337,8 @@ function scoring(s) {
   const control = (name, title, value, more) => {
     const idle = name !== "position" && !USES[s.kind].includes(name);
     return element(
-      "label", { class: name === "position" && "main" },
+      "label",
+      { class: name === "position" && "main" },
       html`<span>${title} <b class="number">${value}</b></span>`,
       element("input", { type: "range", name, min: 0, ...more, disabled: idle }),
     );
@@ -274,10 +348,18 @@ function scoring(s) {
   const panel = (name, content, note = words[name]) =>
     html`<div class="panel"><p>${note[0]}</p>${content}<p class="cell">${note[1]}</p></div>`;
   const ends = ["0", String(N - 1)];
-  const sides = { rows: ["query at position", ...ends, "query"], columns: ["key at position", ...ends, "key"] };
+  const sides = {
+    rows: ["query at position", ...ends, "query"],
+    columns: ["key at position", ...ends, "key"],
+  };
   return [
-    html`<div class="kinds" role="group" aria-label="Kind of positions">${Object.entries(KINDS).map(([kind, label]) =>
-      element("button", { type: "button", name: kind, "aria-pressed": String(kind === s.kind) }, label),
+    html`<div class="kinds" role="group" aria-label="Kind of positions">${Object.entries(KINDS).map(
+      ([kind, label]) =>
+        element(
+          "button",
+          { type: "button", name: kind, "aria-pressed": String(kind === s.kind) },
+          label,
+        ),
     )}</div>`,
     html`<div class="controls">
 ${control("position", "Position", p, { max: N - 1, value: p })}
@@ -298,9 +380,13 @@ ${panel("similarity", drawing("similarity", "A curve against the offset", curves
 ${panel("scores", drawing("scores", "Heatmap of the scores", framed(scaled(now.scores), p, p, sides)))}</div>`,
     () => html`<div class="visually-hidden"><p>Encoding of position ${p}: ${now.encoding[p].map(signed).join(", ")}.</p>
 ${table(
-  "The curve and the scores at the picked position", ["key", "offset", "curve", "score"],
+  "The curve and the scores at the picked position",
+  ["key", "offset", "curve", "score"],
   reached(now.similarity, p).map((alike, j) => [
-    `position ${j}`, whole(j - p), signed(alike), signed(now.scores[p][j]),
+    `position ${j}`,
+    whole(j - p),
+    signed(alike),
+    signed(now.scores[p][j]),
   ]),
 )}</div>`,
   ];
@@ -326,7 +412,11 @@ export function code(s) {
     ],
   }[kind];
   const after = {
-    alibi: [offset, "slopes = 2.0 ** -np.arange(1, 9)  # one a head", "bias = -slopes[:, None, None] * abs(offset)"],
+    alibi: [
+      offset,
+      "slopes = 2.0 ** -np.arange(1, 9)  # one a head",
+      "bias = -slopes[:, None, None] * abs(offset)",
+    ],
     relative: [
       offset,
       "table = 2 - abs(np.arange(-8, 9) + np.arange(8)[:, None] + 1) / 2  # made up, not learned",
@@ -356,7 +446,8 @@ export function live(view) {
   }
   view.on("base", "input", (event) => view.set({ base: STOPS[event.target.value] }));
   const pick = (event, svg, name, many) => {
-    const cell = event.type === "click" || event.buttons ? cellAt(event, svg, 240, many, SHEET) : null;
+    const cell =
+      event.type === "click" || event.buttons ? cellAt(event, svg, 240, many, SHEET) : null;
     if (cell?.inside) view.set({ [name]: cell.i });
   };
   for (const type of ["click", "pointermove"]) {

@@ -9,7 +9,11 @@ import { dotProducts, multiply, softmax, two } from "../kit/numbers.js";
 
 /** The words of "order" with their numbers, which are query, key and value alike. */
 const WORDS = ["dog", "bites", "man"];
-const ROWS = [[2, 0, 1, 0], [0, 1, 2, 0], [0, 2, 0, 1]];
+const ROWS = [
+  [2, 0, 1, 0],
+  [0, 1, 2, 0],
+  [0, 2, 0, 1],
+];
 /** What turns in "turned": the first two pairs of a query and of a key, all further numbers 0. */
 const QUERY = [2, 0, 1, 1];
 const KEY = [1, 1, 2, 0];
@@ -32,7 +36,9 @@ export function order(s) {
       return x + placed * (c % 2 ? Math.cos(angle) : Math.sin(angle));
     }),
   );
-  const weights = dotProducts(inputs, inputs, 4).map((row) => softmax(row.map((score) => score / 2)));
+  const weights = dotProducts(inputs, inputs, 4).map((row) =>
+    softmax(row.map((score) => score / 2)),
+  );
   return { places, inputs, weights, outputs: multiply(weights, inputs) };
 }
 
@@ -41,8 +47,15 @@ function weightOf(s) {
   const { inputs, weights } = order({ ...s, moving: null });
   const [i, j] = s.lens;
   return {
-    asks: WORDS[i], names: WORDS, j, query: inputs[i], key: inputs[j], scores: dotProducts([inputs[i]], inputs, 4)[0],
-    divisor: [2, "√4"], weights: weights[i], values: inputs,
+    asks: WORDS[i],
+    names: WORDS,
+    j,
+    query: inputs[i],
+    key: inputs[j],
+    scores: dotProducts([inputs[i]], inputs, 4)[0],
+    divisor: [2, "√4"],
+    weights: weights[i],
+    values: inputs,
   };
 }
 
@@ -50,7 +63,12 @@ function weightOf(s) {
 export function hands(s) {
   const [, , p, k] = posed(s);
   const all = Array.from({ length: s.d_model / 2 }, (_, i) => turnOf(i, s));
-  const pairs = all.map((turn) => ({ turn, from: p * turn, to: (p + k) * turn, cosine: Math.cos(k * turn) }));
+  const pairs = all.map((turn) => ({
+    turn,
+    from: p * turn,
+    to: (p + k) * turn,
+    cosine: Math.cos(k * turn),
+  }));
   return { pairs, match: pairs.reduce((sum, { cosine }) => sum + cosine, 0) };
 }
 
@@ -58,12 +76,19 @@ export function hands(s) {
 export function turned(s) {
   const [, , p, k] = posed(s);
   const turn = ([a, b], angle) => [
-    a * Math.cos(angle) - b * Math.sin(angle), a * Math.sin(angle) + b * Math.cos(angle),
+    a * Math.cos(angle) - b * Math.sin(angle),
+    a * Math.sin(angle) + b * Math.cos(angle),
   ];
   const pairs = Array.from({ length: Math.min(2, s.d_model / 2) }, (_, i) => {
     const [own, pair] = [turnOf(i, s), (row) => row.slice(2 * i, 2 * i + 2)];
     const [query, key] = [turn(pair(QUERY), (p + k) * own), turn(pair(KEY), p * own)];
-    return { turn: own, before: [pair(QUERY), pair(KEY)], query, key, score: query[0] * key[0] + query[1] * key[1] };
+    return {
+      turn: own,
+      before: [pair(QUERY), pair(KEY)],
+      query,
+      key,
+      score: query[0] * key[0] + query[1] * key[1],
+    };
   });
   return { pairs, score: pairs.reduce((sum, { score }) => sum + score, 0) };
 }
@@ -75,7 +100,8 @@ export function signed(x) {
 }
 
 const brief = (x) => String(Number(x.toPrecision(3)));
-const short = (x) => (x > 0 && x < 0.0005 ? "≈ 0" : String(Number(Number(x.toPrecision(3)).toFixed(3))));
+const short = (x) =>
+  x > 0 && x < 0.0005 ? "≈ 0" : String(Number(Number(x.toPrecision(3)).toFixed(3)));
 const many = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const middle = { "text-anchor": "middle" };
 const bold = { "font-weight": "bold" };
@@ -84,8 +110,14 @@ const bold = { "font-weight": "bold" };
 function bars(row, x, y, role) {
   const [wide, unit] = [15, 11];
   const left = x - 2 * wide;
-  const d = row.map((value, c) => `M${(left + c * wide + 2).toFixed(1)} ${y}h${wide - 4}v${(-unit * value).toFixed(1)}h${4 - wide}Z`);
-  return [element("path", { d: d.join(""), fill: `var(--${role})` }), line(`M${left} ${y}h${4 * wide}`)];
+  const d = row.map(
+    (value, c) =>
+      `M${(left + c * wide + 2).toFixed(1)} ${y}h${wide - 4}v${(-unit * value).toFixed(1)}h${4 - wide}Z`,
+  );
+  return [
+    element("path", { d: d.join(""), fill: `var(--${role})` }),
+    line(`M${left} ${y}h${4 * wide}`),
+  ];
 }
 
 function orderSheet({ places, inputs, weights, outputs }) {
@@ -95,15 +127,27 @@ function orderSheet({ places, inputs, weights, outputs }) {
       const [a, b] = [x(from), x(to)];
       const d = `M${a.toFixed(1)} 102C${a.toFixed(1)} 132 ${b.toFixed(1)} 122 ${b.toFixed(1)} 152`;
       return [
-        line(d, { stroke: "var(--weight)", "stroke-width": Math.max(14 * weight, 0.3), opacity: 0.55 }),
-        line(d, { stroke: "transparent", "stroke-width": Math.max(14 * weight, 9), "data-way": `${to}.${from}` }),
+        line(d, {
+          stroke: "var(--weight)",
+          "stroke-width": Math.max(14 * weight, 0.3),
+          opacity: 0.55,
+        }),
+        line(d, {
+          stroke: "transparent",
+          "stroke-width": Math.max(14 * weight, 9),
+          "data-way": `${to}.${from}`,
+        }),
       ];
     }),
   );
   return sheet(
-    "order", 340, 212, "Three words, what goes in, the weights as lines and what comes out; the table below holds the numbers",
+    "order",
+    340,
+    212,
+    "Three words, what goes in, the weights as lines and what comes out; the table below holds the numbers",
     [0, 1, 2].map((place) => text(`place ${place}`, 78 + 98 * place, 12, "muted", middle)),
-    text("in", 8, 87, "muted"), text("out", 8, 194, "muted"),
+    text("in", 8, 87, "muted"),
+    text("out", 8, 194, "muted"),
     ways,
     WORDS.map((word, w) => [
       text(word, x(w), 40, "ink", { ...middle, ...bold, "data-part": word }),
@@ -113,7 +157,8 @@ function orderSheet({ places, inputs, weights, outputs }) {
   );
 }
 
-const button = (name, label, more = {}) => element("button", { type: "button", name, ...more }, label);
+const button = (name, label, more = {}) =>
+  element("button", { type: "button", name, ...more }, label);
 
 function range(name, title, value, more) {
   const all = { type: "range", name, min: 0, value, ...more };
@@ -137,13 +182,17 @@ export function ordering(s) {
 ${button("placed", "Add positions", pressed(s.placed))}</p>${buttons()}</div>`,
     html`<div class="stage">${orderSheet(now)}</div>`,
     html`<div class="readout"><p class="verdict" aria-live="polite">${verdict}</p>
-<table class="outs"><caption>What comes out. Tap a word or a line to see why.</caption>${WORDS.map((word, w) => html`<tr><th scope="row">
-<button type="button" data-why="${w}" aria-label="${word}: why">${word}</button></th><td>${row(now.outputs[w])}</td></tr>`)}</table></div>`,
+<table class="outs"><caption>What comes out. Tap a word or a line to see why.</caption>${WORDS.map(
+      (word, w) => html`<tr><th scope="row">
+<button type="button" data-why="${w}" aria-label="${word}: why">${word}</button></th><td>${row(now.outputs[w])}</td></tr>`,
+    )}</table></div>`,
     weightPanel(s.lens && weightOf(s)),
-    () => html`<div class="visually-hidden">${table(
-      "What goes in, and the weights on dog, bites and man", ["", "goes in", "weights"],
-      WORDS.map((word, w) => [word, row(after.inputs[w]), row(after.weights[w])]),
-    )}</div>`,
+    () =>
+      html`<div class="visually-hidden">${table(
+        "What goes in, and the weights on dog, bites and man",
+        ["", "goes in", "weights"],
+        WORDS.map((word, w) => [word, row(after.inputs[w]), row(after.weights[w])]),
+      )}</div>`,
   ];
 }
 
@@ -159,7 +208,12 @@ function clock({ from, to }, x, y, r) {
   const way = Math.min(to - from, 2 * Math.PI);
   const arc = Array.from({ length: 41 }, (_, t) => at(from + (way * t) / 40, 0.55 * r));
   const hand = (angle, part) =>
-    element("path", { d: arrow([x, y], at(angle, 0.94 * r), 9), fill: STROKES[part].stroke, ...STROKES[part], "data-part": part });
+    element("path", {
+      d: arrow([x, y], at(angle, 0.94 * r), 9),
+      fill: STROKES[part].stroke,
+      ...STROKES[part],
+      "data-part": part,
+    });
   return [
     element("circle", { cx: x, cy: y, r, fill: "none", stroke: "var(--line)" }),
     line(through([at(0, r), at(0, 0.86 * r)])),
@@ -173,20 +227,33 @@ function clocksSheet({ pairs }, { position: p, distance: k }) {
   const one = (pair, i) => {
     const [x, y] = [42 + 172 * (i % 2), 72 + 96 * (i >> 1)];
     const round = (2 * Math.PI) / pair.turn;
-    const said = ["round in", `${brief(round)}${round < 1e4 ? " words" : ""}`, `turns ${short(k * pair.turn)}`, `cos ${signed(pair.cosine)}`];
-    const all = said.map((words, at) => text(words, x + 46, y - 24 + 19 * at, at ? "ink" : "muted"));
+    const said = [
+      "round in",
+      `${brief(round)}${round < 1e4 ? " words" : ""}`,
+      `turns ${short(k * pair.turn)}`,
+      `cos ${signed(pair.cosine)}`,
+    ];
+    const all = said.map((words, at) =>
+      text(words, x + 46, y - 24 + 19 * at, at ? "ink" : "muted"),
+    );
     return [clock(pair, x, y, 40), all];
   };
   return sheet(
-    "clocks", 340, 214, "Clocks with a hand for each of two positions; the table below holds the numbers",
-    text(`place ${p}`, 4, 16, "ink", bold), text(`place ${p + k}`, 92, 16, "muted", bold),
-    line("M4 23h52", STROKES.from), line("M92 23h52", STROKES.to),
+    "clocks",
+    340,
+    214,
+    "Clocks with a hand for each of two positions; the table below holds the numbers",
+    text(`place ${p}`, 4, 16, "ink", bold),
+    text(`place ${p + k}`, 92, 16, "muted", bold),
+    line("M4 23h52", STROKES.from),
+    line("M92 23h52", STROKES.to),
     pairs.slice(0, MOST).map(one),
   );
 }
 
 const walk = ({ position }) => [
-  button("on1", "1 word on", { disabled: position > 62 }), button("on10", "10 words on", { disabled: position > 53 }),
+  button("on1", "1 word on", { disabled: position > 62 }),
+  button("on10", "10 words on", { disabled: position > 53 }),
 ];
 
 const places = (s) => [
@@ -204,34 +271,62 @@ export function clocking(s, base) {
     html`<div class="readout"><p>PE(${s.position}) · PE(${s.position + s.distance})</p>
 <p><b class="big" data-part="match">${signed(now.match)}</b></p>
 <p class="said">${many(s.distance, "word")} apart: the sum of ${many(n, "cosine")}${all}.</p></div>`,
-    () => html`<div class="visually-hidden">${table(
-      "The clocks", ["clock", "radians a word", "sin and cos at p", "sin and cos at p + k"],
-      hands({ ...s, moving: null }).pairs.map(({ turn, from, to }, i) => [
-        i, brief(turn), ...[from, to].map((angle) => `${signed(Math.sin(angle))}, ${signed(Math.cos(angle))}`),
-      ]),
-    )}</div>`,
+    () =>
+      html`<div class="visually-hidden">${table(
+        "The clocks",
+        ["clock", "radians a word", "sin and cos at p", "sin and cos at p + k"],
+        hands({ ...s, moving: null }).pairs.map(({ turn, from, to }, i) => [
+          i,
+          brief(turn),
+          ...[from, to].map((angle) => `${signed(Math.sin(angle))}, ${signed(Math.cos(angle))}`),
+        ]),
+      )}</div>`,
   ];
 }
 
 function turnedSheet({ pairs }, { position: p, distance: k }) {
   const [y, unit] = [96, 33];
-  const ends = (x) => ([a, b], far = unit) => [x + far * a, y - far * b];
+  const ends =
+    (x) =>
+    ([a, b], far = unit) => [x + far * a, y - far * b];
   const one = ({ turn, before, query, key, score }, i) => {
     const x = pairs.length === 1 ? 170 : 85 + 170 * i;
     const at = ends(x);
     const hand = (to, role, part) =>
-      element("path", { d: arrow([x, y], at(to), 10), stroke: `var(--${role})`, fill: `var(--${role})`, "stroke-width": 3, "data-part": part });
-    const ghost = (to, role) => line(through([[x, y], at(to)]), { stroke: `var(--${role})`, "stroke-dasharray": "3 4" });
+      element("path", {
+        d: arrow([x, y], at(to), 10),
+        stroke: `var(--${role})`,
+        fill: `var(--${role})`,
+        "stroke-width": 3,
+        "data-part": part,
+      });
+    const ghost = (to, role) =>
+      line(through([[x, y], at(to)]), { stroke: `var(--${role})`, "stroke-dasharray": "3 4" });
     const name = (to, role, word) => {
       const [tx, ty] = ends(x)(to.map((c) => (c * (Math.hypot(...to) + 0.3)) / Math.hypot(...to)));
       return text(word, tx, ty + 5, role, { ...middle, ...bold });
     };
     return [
-      element("circle", { cx: x, cy: y, r: unit * Math.hypot(...before[0]), fill: "none", stroke: "var(--line)" }),
-      element("circle", { cx: x, cy: y, r: unit * Math.hypot(...before[1]), fill: "none", stroke: "var(--line)" }),
-      ghost(before[1], "key"), ghost(before[0], "query"),
-      hand(key, "key", "key"), hand(query, "query", "query"),
-      name(key, "key", "K"), name(query, "query", "Q"),
+      element("circle", {
+        cx: x,
+        cy: y,
+        r: unit * Math.hypot(...before[0]),
+        fill: "none",
+        stroke: "var(--line)",
+      }),
+      element("circle", {
+        cx: x,
+        cy: y,
+        r: unit * Math.hypot(...before[1]),
+        fill: "none",
+        stroke: "var(--line)",
+      }),
+      ghost(before[1], "key"),
+      ghost(before[0], "query"),
+      hand(key, "key", "key"),
+      hand(query, "query", "query"),
+      name(key, "key", "K"),
+      name(query, "query", "Q"),
       text(`${brief(turn)} ${turn === 1 ? "radian" : "radians"} a word`, x, 196, "muted", middle),
       text(`adds ${signed(score)}`, x, 214, "ink", middle),
     ];
@@ -250,10 +345,17 @@ export function turning(s) {
 <span class="key">key at ${s.position}</span></p>
 <p>score <b class="big" data-part="match">${signed(now.score)}</b></p>
 <p class="said">The key stands ${many(s.distance, "word")} back. Dashed: as they are before they turn.</p></div>`,
-    () => html`<div class="visually-hidden">${table(
-      "The pairs, turned", ["pair", "query", "key", "adds to the score"],
-      turned({ ...s, moving: null }).pairs.map(({ query, key, score }, i) => [i, row(query), row(key), signed(score)]),
-    )}</div>`,
+    () =>
+      html`<div class="visually-hidden">${table(
+        "The pairs, turned",
+        ["pair", "query", "key", "adds to the score"],
+        turned({ ...s, moving: null }).pairs.map(({ query, key, score }, i) => [
+          i,
+          row(query),
+          row(key),
+          signed(score),
+        ]),
+      )}</div>`,
   ];
 }
 
@@ -315,8 +417,11 @@ export function liveScene(view) {
     });
     liveMicroscope(view);
   }
-  for (const name of ["swapped", "placed"]) view.on(name, "click", () => view.glide({ [name]: !view.state()[name] }));
+  for (const name of ["swapped", "placed"])
+    view.on(name, "click", () => view.glide({ [name]: !view.state()[name] }));
   for (const far of [1, 10]) {
-    view.on(`on${far}`, "click", () => view.glide({ position: Math.min(view.state().position + far, 63) }));
+    view.on(`on${far}`, "click", () =>
+      view.glide({ position: Math.min(view.state().position + far, 63) }),
+    );
   }
 }

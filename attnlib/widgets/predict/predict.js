@@ -5,8 +5,16 @@ import { element, html, told } from "../kit/markup.js";
 import { followProgress, progress, record } from "../kit/progress.js";
 
 export const defaults = {
-  question: "", answer: [], labels: [], tolerance: [], mistakes: {}, unit: "", explanation: "", key: "",
-  typed: [], revealed: false,
+  question: "",
+  answer: [],
+  labels: [],
+  tolerance: [],
+  mistakes: {},
+  unit: "",
+  explanation: "",
+  key: "",
+  typed: [],
+  revealed: false,
 };
 // What stands in the fields; whether anything was checked, and whether that were no numbers; whether
 // progress can be kept.
@@ -49,15 +57,22 @@ export function diagnose(typed, { answer, mistakes, tolerance }) {
 
 function verdict(s, { wrong, mistake }) {
   const one = s.labels.length === 1;
-  if (s.unread) return `${one ? "Type a number" : "Each field needs a number"}, such as 0.5, -2 or 1/3.`;
+  if (s.unread)
+    return `${one ? "Type a number" : "Each field needs a number"}, such as 0.5, -2 or 1/3.`;
   if (!s.typed.length) return "";
   if (!wrong.length) return `✓ Right.${s.kept ? "" : " Progress cannot be kept in this browser."}`;
   if (mistake !== null) return `Not yet: ${mistake.replace(/\.$/, "")}.`;
   const hint = (i) => (s.typed[i] > s.answer[i] ? "too large" : "too small");
   if (one) return `Not yet: ${hint(0)}.`;
-  if (wrong.length < 3) return `Not yet: ${wrong.map((i) => `${s.labels[i]} is ${hint(i)}`).join("; ")}.`;
-  const sides = ["too small", "too large"].map((side) => [side, wrong.filter((i) => hint(i) === side)]);
-  const lists = sides.filter(([, off]) => off.length).map(([side, off]) => `${side}: ${off.map((i) => s.labels[i]).join(", ")}`);
+  if (wrong.length < 3)
+    return `Not yet: ${wrong.map((i) => `${s.labels[i]} is ${hint(i)}`).join("; ")}.`;
+  const sides = ["too small", "too large"].map((side) => [
+    side,
+    wrong.filter((i) => hint(i) === side),
+  ]);
+  const lists = sides
+    .filter(([, off]) => off.length)
+    .map(([side, off]) => `${side}: ${off.map((i) => s.labels[i]).join(", ")}`);
   return `Not yet, ${wrong.length} of ${s.labels.length} are off; ${lists.join("; ")}.`;
 }
 
@@ -66,7 +81,13 @@ function field(s, i, wrong) {
   const text = s.text[i] ?? "";
   const value = s.typed.length && parse(text) !== s.typed[i] ? written(s.typed[i]) : text;
   const invalid = s.unread ? parse(text) === null : wrong.includes(i);
-  const all = { type: "text", name: `value_${i}`, spellcheck: "false", value, "aria-invalid": String(invalid) };
+  const all = {
+    type: "text",
+    name: `value_${i}`,
+    spellcheck: "false",
+    value,
+    "aria-invalid": String(invalid),
+  };
   return html`<label><span>${s.labels[i].replace(/ (?=\d)/g, "\u00a0")}</span><span class="with-value">${element("input", all)}${
     s.unit && element("span", {}, s.unit)
   }</span></label>`;
@@ -77,7 +98,9 @@ export function picture(s) {
   const right = s.typed.length > 0 && !judged.wrong.length;
   const done = right || progress()?.includes(`${s.key}/1`);
   const unit = s.unit && ` ${s.unit}`;
-  const numbers = s.answer.map((x, i) => `${s.labels.length > 1 ? `${s.labels[i]} = ` : ""}${written(x)}${unit}`);
+  const numbers = s.answer.map(
+    (x, i) => `${s.labels.length > 1 ? `${s.labels[i]} = ` : ""}${written(x)}${unit}`,
+  );
   const answer = html`<b>${numbers.join(", ")}.</b> ${s.explanation}`;
   return [
     html`<p class="question">${s.question}</p>`,
@@ -111,7 +134,14 @@ export function live(view) {
     const right = !diagnose(numbers, s).wrong.length;
     // An answer that was looked up is no progress.
     const kept = right && !s.revealed ? record(`${s.key}/1`) : s.kept;
-    view.set({ text, typed: numbers, checked: true, unread: false, kept, revealed: s.revealed || right });
+    view.set({
+      text,
+      typed: numbers,
+      checked: true,
+      unread: false,
+      kept,
+      revealed: s.revealed || right,
+    });
     if (right) tell();
   });
   view.on("reveal", "click", () => {

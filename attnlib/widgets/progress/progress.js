@@ -22,7 +22,9 @@ function exported() {
 function counted(chapters) {
   const done = new Set(progress());
   return Object.entries(chapters).map(([title, questions]) => {
-    const ids = Object.entries(questions).flatMap(([key, n]) => Array.from({ length: n }, (_, i) => `${key}/${i + 1}`));
+    const ids = Object.entries(questions).flatMap(([key, n]) =>
+      Array.from({ length: n }, (_, i) => `${key}/${i + 1}`),
+    );
     return { title, all: ids.length, right: ids.filter((id) => done.has(id)).length };
   });
 }
@@ -40,7 +42,10 @@ const row = (count) => html`<li><span>${count.title}</span>${bar(count)}
 export function picture(s) {
   const counts = counted(s.chapters);
   const [right, all] = [sum(counts, "right"), sum(counts, "all")];
-  if (s.form === "bar") return [html`<p class="whole">${counts.map(bar)}<span class="number">${right} of ${all} right</span></p>`];
+  if (s.form === "bar")
+    return [
+      html`<p class="whole">${counts.map(bar)}<span class="number">${right} of ${all} right</span></p>`,
+    ];
   const kept = "What you answer and where you are is kept in this browser alone. Nothing is sent.";
   return [
     s.form === "keep"
@@ -70,7 +75,9 @@ export function live(view) {
     setTimeout(() => URL.revokeObjectURL(url), 1000); // the browser reads it a little later
     view.say("Saved as a JSON file.");
   });
-  view.on("copy", "click", () => copy(view, exported().split("\n"), "Copied your progress as JSON."));
+  view.on("copy", "click", () =>
+    copy(view, exported().split("\n"), "Copied your progress as JSON."),
+  );
   view.on("erase", "click", () => ask(true));
   view.on("no", "click", () => ask(false));
   view.on("yes", "click", () => {

@@ -18,8 +18,11 @@ function form(s, { text, options }, i) {
   const chosen = s.chosen[i] ?? -1;
   const picked = chosen >= 0 ? chosen : s.picked[i];
   const done = options[chosen]?.right || progress()?.includes(`${s.key}/${i + 1}`);
-  const radio = (k) => element("input", { type: "radio", name: "choice", value: k, checked: k === picked });
-  const reasons = options.map(({ right, why }) => html`<b>${right ? "✓ Right." : "Not this one."}</b> ${why}`);
+  const radio = (k) =>
+    element("input", { type: "radio", name: "choice", value: k, checked: k === picked });
+  const reasons = options.map(
+    ({ right, why }) => html`<b>${right ? "✓ Right." : "Not this one."}</b> ${why}`,
+  );
   const none = "Choose an answer first.";
   const all = options.map(({ text, right, why }, k) => [
     k > 0 && html`<br>`,
@@ -45,12 +48,17 @@ export function picture(s) {
 
 export function live(view) {
   /** A list as long as the questions, with one place changed. */
-  const changed = (list, i, value) => view.state().questions.map((_, at) => (at === i ? value : (list[at] ?? -1)));
+  const changed = (list, i, value) =>
+    view.state().questions.map((_, at) => (at === i ? value : (list[at] ?? -1)));
   view.on("choice", "change", (event, radio) => {
     const { picked, chosen, unasked } = view.state();
     const i = Number(radio.form.dataset.question);
     // The reason on the screen was another option's.
-    view.set({ picked: changed(picked, i, Number(radio.value)), chosen: changed(chosen, i, -1), unasked: changed(unasked, i, 0) });
+    view.set({
+      picked: changed(picked, i, Number(radio.value)),
+      chosen: changed(chosen, i, -1),
+      unasked: changed(unasked, i, 0),
+    });
   });
   view.listen(view.root, "submit", (event) => {
     event.preventDefault();

@@ -22,8 +22,18 @@ const SETS = 16; // of keys behind the curves
 
 /** The drawing, in units of a 360 x 476 sheet. */
 const SHEET = {
-  left: 34, wide: 312, histogram: 112, peak: 84, reach: 128, bins: 32, bars: 278, tallest: 100,
-  plots: { largest: 34, slope: 210 }, plot: 128, floor: 420, rise: 96,
+  left: 34,
+  wide: 312,
+  histogram: 112,
+  peak: 84,
+  reach: 128,
+  bins: 32,
+  bars: 278,
+  tallest: 100,
+  plots: { largest: 34, slope: 210 },
+  plot: 128,
+  floor: 420,
+  rise: 96,
   highest: { largest: 1, slope: 0.5 },
 };
 
@@ -85,7 +95,9 @@ export function compute({ d_k, divisor }) {
   const row = scores.slice(ROW * N.keys, (ROW + 1) * N.keys);
   const weights = softmax(row);
   return {
-    scores, row, weights,
+    scores,
+    row,
+    weights,
     theory: Math.sqrt(d_k) / by,
     spread: Math.sqrt(variance),
     largest: Math.max(...weights),
@@ -96,11 +108,21 @@ export function compute({ d_k, divisor }) {
 /** What the microscope needs of a weight of the row. */
 function weightOf({ d_k, divisor, lens }, { row, weights }) {
   const { queries, keys } = vectorsOf();
-  const [number, written] = { sqrt: [Math.sqrt(d_k), `√${d_k}`], none: [1, "1"], d_k: [d_k, String(d_k)] }[divisor];
+  const [number, written] = {
+    sqrt: [Math.sqrt(d_k), `√${d_k}`],
+    none: [1, "1"],
+    d_k: [d_k, String(d_k)],
+  }[divisor];
   const part = (vector) => Array.from(vector.slice(0, d_k));
   return {
-    asks: `query ${ROW + 1}`, names: keys.map((_, j) => `key ${j + 1}`), j: lens[1], query: part(queries[ROW]),
-    key: part(keys[lens[1]]), scores: row.map((score) => score * number), divisor: [number, written], weights,
+    asks: `query ${ROW + 1}`,
+    names: keys.map((_, j) => `key ${j + 1}`),
+    j: lens[1],
+    query: part(queries[ROW]),
+    key: part(keys[lens[1]]),
+    scores: row.map((score) => score * number),
+    divisor: [number, written],
+    weights,
   };
 }
 
@@ -120,7 +142,9 @@ function marks({ scores, weights, theory, spread }) {
   const unit = wide / 2 / SHEET.reach;
   const edge = (i) => (left + wide / 2 + ((i * 8) / bins - 4) * theory * unit).toFixed(2);
   const most = Math.max(...counts);
-  const steps = counts.map((n, i) => `V${(SHEET.histogram - (SHEET.peak * n) / most).toFixed(1)}H${edge(i + 1)}`);
+  const steps = counts.map(
+    (n, i) => `V${(SHEET.histogram - (SHEET.peak * n) / most).toFixed(1)}H${edge(i + 1)}`,
+  );
 
   const side = wide / N.keys;
   const sorted = ranked({ weights }).map((j) => weights[j]);
@@ -140,15 +164,28 @@ function drawing(s, now) {
   const middle = { "text-anchor": "middle" };
   const end = { "text-anchor": "end" };
   return sheet(
-    "sheet", 360, 476,
+    "sheet",
+    360,
+    476,
     `Scores with a standard deviation of ${spreadOf(now.spread)}; a row of ${N.keys} weights, the largest ` +
       `${top.said}; curves of the largest weight and of the slope. The tables below hold the numbers.`,
-    text(`${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}; bar: their spread`, 0, 14, "ink"),
+    text(
+      `${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}; bar: their spread`,
+      0,
+      14,
+      "ink",
+    ),
     element("path", { d: outline, fill: "var(--muted)", stroke: "var(--muted)" }),
     line(`M${left} ${histogram}H${left + wide}`),
     line(spread, { stroke: "var(--ink)", "stroke-width": 4 }),
     [-100, -50, 0, 50, 100].map((at) =>
-      text(String(at).replace("-", "−"), left + wide / 2 + (at * wide) / 2 / reach, 127, "muted", middle),
+      text(
+        String(at).replace("-", "−"),
+        left + wide / 2 + (at * wide) / 2 / reach,
+        127,
+        "muted",
+        middle,
+      ),
     ),
     text(`One row of weights, ${N.keys} keys, the largest first`, 0, 158, "ink"),
     text("1", left - 6, bars - tallest + 4, "muted", end),
@@ -162,8 +199,16 @@ function drawing(s, now) {
     curve(s, "none", 120, "not scaled"),
     curve(s, "d_k", 226, ["÷ ", D_K]),
     Object.keys(plots).map((name) => [
-      element("path", { d: `M${x(name, s.d_k).toFixed(1)} ${floor - rise}V${floor}`, stroke: "var(--ink)" }),
-      element("circle", { cx: x(name, s.d_k), cy: y(name, now[name]), r: 4, fill: `var(--${name === "largest" ? "weight" : "ink"})` }),
+      element("path", {
+        d: `M${x(name, s.d_k).toFixed(1)} ${floor - rise}V${floor}`,
+        stroke: "var(--ink)",
+      }),
+      element("circle", {
+        cx: x(name, s.d_k),
+        cy: y(name, now[name]),
+        r: 4,
+        fill: `var(--${name === "largest" ? "weight" : "ink"})`,
+      }),
     ]),
   );
 
@@ -171,7 +216,9 @@ function drawing(s, now) {
     const at = plots[name];
     return [
       text(title, at - left, 308, "ink"),
-      ["0", ...levels].map((level) => text(level, at - 6, y(name, Number(level)) + 4, "muted", end)),
+      ["0", ...levels].map((level) =>
+        text(level, at - 6, y(name, Number(level)) + 4, "muted", end),
+      ),
       line(`M${at} ${floor - rise}V${floor}h${plot}`),
       [1, 32, 1024].map((d) => text(d, x(name, d), 436, "muted", middle)),
     ];
@@ -188,8 +235,11 @@ function curve({ divisor, curves_drawn }, name, at, label) {
   const picked = name === divisor;
   return [
     element("path", {
-      d: `${path("largest")}${path("slope")}M${at} 464h22`, fill: "none", "stroke-dasharray": DASHES[name],
-      stroke: picked ? "var(--ink)" : "var(--muted)", "stroke-width": picked ? 2.5 : 1.3,
+      d: `${path("largest")}${path("slope")}M${at} 464h22`,
+      fill: "none",
+      "stroke-dasharray": DASHES[name],
+      stroke: picked ? "var(--ink)" : "var(--muted)",
+      "stroke-width": picked ? 2.5 : 1.3,
     }),
     text(label, at + 28, 468, "ink"),
   ];
@@ -205,7 +255,12 @@ export function picture(s) {
   const now = compute(s);
   const stops = s.curves_drawn.d_k;
   const formula = { sqrt: "", none: `√${s.d_k} = `, d_k: `1/√${s.d_k} = ` }[s.divisor];
-  const at = { min: 0, max: stops.length - 1, value: nearest(stops, s.d_k), "aria-valuetext": `d_k = ${s.d_k}` };
+  const at = {
+    min: 0,
+    max: stops.length - 1,
+    value: nearest(stops, s.d_k),
+    "aria-valuetext": `d_k = ${s.d_k}`,
+  };
   return [
     html`<div class="controls">
 <label class="main"><span>Query and key size, <i>d<sub>k</sub></i>
@@ -232,9 +287,15 @@ Lines: the middle one of ${SETS * N.queries} rows, from ${SETS} sets of keys.</p
 }
 
 function tables({ curves_drawn }, { row, weights }) {
-  const plots = [["largest", "largest weight"], ["slope", "slope"]];
+  const plots = [
+    ["largest", "largest weight"],
+    ["slope", "slope"],
+  ];
   const columns = plots.flatMap(([plot, title]) =>
-    Object.entries(DIVISORS).map(([divisor, label]) => [`${plot}_${divisor}`, `${title}, scores divided by ${label}`]),
+    Object.entries(DIVISORS).map(([divisor, label]) => [
+      `${plot}_${divisor}`,
+      `${title}, scores divided by ${label}`,
+    ]),
   );
   const curves = [1, 4, 16, 64, 256, 1024].map((d) => {
     const at = curves_drawn.d_k.indexOf(d);
@@ -242,7 +303,8 @@ function tables({ curves_drawn }, { row, weights }) {
   });
   return html`<div class="visually-hidden">
 ${table(
-  `Query ${ROW + 1}: scores as the softmax meets them, and weights`, ["key", "score", "weight"],
+  `Query ${ROW + 1}: scores as the softmax meets them, and weights`,
+  ["key", "score", "weight"],
   row.map((score, j) => [`key ${j + 1}`, score.toFixed(2), weights[j].toFixed(4)]),
 )}
 ${table(`The curves: medians of ${SETS * N.queries} rows`, ["d_k", ...columns.map(([, title]) => title)], curves)}</div>`;
@@ -281,7 +343,9 @@ export function code({ d_k, divisor }) {
 }
 
 export function live(view) {
-  view.on("d_k", "input", (event) => view.set({ d_k: view.state().curves_drawn.d_k[event.target.value] }));
+  view.on("d_k", "input", (event) =>
+    view.set({ d_k: view.state().curves_drawn.d_k[event.target.value] }),
+  );
   view.on("divisor", "change", (event) => view.set({ divisor: event.target.value }));
   view.on("why", "click", () => look(view, [ROW, ranked(compute(view.state()))[0]]));
   view.on("sheet", "click", (event, svg) => {

@@ -4,7 +4,13 @@
 import { buttons, element, html, line, sheet, text } from "../kit/markup.js";
 
 export const defaults = {
-  norm_first: false, rms: false, rotary: false, grouped: false, swiglu: false, qk_norm: false, window: false,
+  norm_first: false,
+  rms: false,
+  rotary: false,
+  grouped: false,
+  swiglu: false,
+  qk_norm: false,
+  window: false,
   part: "norm_first",
 };
 export const layout = "abh-instrument";
@@ -13,39 +19,60 @@ export const label = () => "The layer of 2017 and the layer of today";
 /** A part: its name, the change in words, what hurt, what was done about it, and who did it. */
 const PARTS = {
   norm_first: [
-    "Norm first", "The norm sat on the main path, and training fell apart without a warm-up.",
-    "It moves to the branches. What a word was runs through untouched.", "GPT-2, 2019",
+    "Norm first",
+    "The norm sat on the main path, and training fell apart without a warm-up.",
+    "It moves to the branches. What a word was runs through untouched.",
+    "GPT-2, 2019",
   ],
   rms: [
-    "RMSNorm", "Mean and shift are worked out for every word, and were hardly needed.",
-    "Divide by the root of the mean square, and no more.", "Zhang and Sennrich, 2019",
+    "RMSNorm",
+    "Mean and shift are worked out for every word, and were hardly needed.",
+    "Divide by the root of the mean square, and no more.",
+    "Zhang and Sennrich, 2019",
   ],
   rotary: [
-    "Rotary", "A place that is added mixes with the word, in every score.",
-    "Turn queries and keys by their place: a score hears the distance alone.", "Su et al., 2021",
+    "Rotary",
+    "A place that is added mixes with the word, in every score.",
+    "Turn queries and keys by their place: a score hears the distance alone.",
+    "Su et al., 2021",
   ],
   grouped: [
-    "Grouped keys", "Writing waits for the cache: a key and a value for each head and word.",
-    "Four heads of queries share one head of keys and values.", "Ainslie et al., 2023",
+    "Grouped keys",
+    "Writing waits for the cache: a key and a value for each head and word.",
+    "Four heads of queries share one head of keys and values.",
+    "Ainslie et al., 2023",
   ],
   swiglu: [
-    "SwiGLU", "Each hidden number is opened or shut by its own sign.",
-    "A gate: one product says how much of another one passes.", "Shazeer, 2020",
+    "SwiGLU",
+    "Each hidden number is opened or shut by its own sign.",
+    "A gate: one product says how much of another one passes.",
+    "Shazeer, 2020",
   ],
   qk_norm: [
-    "QK-norm", "In large models scores grew until one key took everything.",
-    "Bring each query and each key to one size before they meet.", "Dehghani et al., 2023",
+    "QK-norm",
+    "In large models scores grew until one key took everything.",
+    "Bring each query and each key to one size before they meet.",
+    "Dehghani et al., 2023",
   ],
   window: [
-    "Window", "The cache grows with every word.",
-    "Look back at 4,095 words. What is further comes through the layers below.", "Mistral 7B, 2023",
+    "Window",
+    "The cache grows with every word.",
+    "Look back at 4,095 words. What is further comes through the layers below.",
+    "Mistral 7B, 2023",
   ],
 };
 const NAMES = Object.keys(PARTS);
 const LLAMA = NAMES.slice(0, 5);
 const TOKENS = 32768;
 const SIZES = {
-  layers: 32, d_model: 4096, heads: 32, kv_heads: 8, d_ff: 16384, d_gated: 14336, window: 4096, bytes: 2,
+  layers: 32,
+  d_model: 4096,
+  heads: 32,
+  kv_heads: 8,
+  d_ff: 16384,
+  d_gated: 14336,
+  window: 4096,
+  bytes: 2,
 };
 const SMALL = { n: 7, d_model: 64, heads: 8, kv_heads: 2, d_ff: 256, d_gated: 224, window: 4 }; // to be copied
 
@@ -60,7 +87,8 @@ export function compute(s) {
   const network = s.swiglu ? 3 * d * SIZES.d_gated : 2 * d * d_ff + d_ff + d;
   const kept = s.window ? Math.min(TOKENS, SIZES.window) : TOKENS;
   return {
-    parameters: 2 * d * d + 2 * d * kv * d_k + network + (s.rms ? 2 : 4) * d + (s.qk_norm ? 2 * d_k : 0),
+    parameters:
+      2 * d * d + 2 * d * kv * d_k + network + (s.rms ? 2 : 4) * d + (s.qk_norm ? 2 * d_k : 0),
     cache: 2 * SIZES.layers * kept * kv * d_k * SIZES.bytes,
   };
 }
@@ -68,13 +96,17 @@ export function compute(s) {
 /** The layer as one expression: lines of [text, the part that it belongs to]. */
 export function expression(s, sizes = SIZES) {
   const { heads, kv_heads, d_model, window } = sizes;
-  const norm = (i) => (s.rms ? `RMSNorm(gamma_${i}, eps=1e-5)` : `LayerNorm(gamma_${i}, beta_${i})`);
+  const norm = (i) =>
+    s.rms ? `RMSNorm(gamma_${i}, eps=1e-5)` : `LayerNorm(gamma_${i}, beta_${i})`;
   const inner = [
     [[`w_q, w_k, w_v, w_o, n_heads=${heads}`]],
     s.grouped && [[`n_kv_heads=${kv_heads}`, "grouped"]],
     s.qk_norm && [["norm_q=RMSNorm(gamma_q, eps=1e-5)", "qk_norm"]],
     s.qk_norm && [["norm_k=RMSNorm(gamma_k, eps=1e-5)", "qk_norm"]],
-    s.rotary && [["turn=partial(rotary, base=5e5,", "rotary"], ['             layout="halves")', "rotary"]],
+    s.rotary && [
+      ["turn=partial(rotary, base=5e5,", "rotary"],
+      ['             layout="halves")', "rotary"],
+    ],
   ].filter(Boolean);
   const written = inner.flatMap((lines, i) =>
     lines.map(([said, part], k) => {
@@ -88,7 +120,10 @@ export function expression(s, sizes = SIZES) {
     ["EncoderLayer("],
     ["  MultiHeadAttention("],
     ...written,
-    [s.swiglu ? "  SwiGLU(w_gate, w_up, w_down)," : "  FeedForward(w_1, b_1, w_2, b_2),", s.swiglu && "swiglu"],
+    [
+      s.swiglu ? "  SwiGLU(w_gate, w_up, w_down)," : "  FeedForward(w_1, b_1, w_2, b_2),",
+      s.swiglu && "swiglu",
+    ],
     [`  ${norm(1)},`, s.rms && "rms"],
     [`  ${norm(2)},`, s.rms && "rms"],
     ...(s.norm_first ? [["  norm_first=True,", "norm_first"]] : []),
@@ -115,11 +150,15 @@ const [PATH, LEFT, MIDDLE, RIGHT] = [46, 96, 224, 352]; // the main path; the br
 const ATTENTION = { y: 86, height: 156, from: 62, to: 256 };
 const NETWORK = { y: 334, height: 66, from: 310, to: 414 };
 const between = (a, b, part) => a + (b - a) * part;
-const signs = (all) => all.map((d) => d.map((x) => (typeof x === "number" ? x.toFixed(1) : x)).join(" ")).join("");
+const signs = (all) =>
+  all.map((d) => d.map((x) => (typeof x === "number" ? x.toFixed(1) : x)).join(" ")).join("");
 
 /** How a thing is outlined: quietly while it is of 2017, and in ink once it has changed. */
 const outline = (part, more = {}) => ({
-  fill: "var(--page)", stroke: part > 0.5 ? "var(--ink)" : "var(--line)", "stroke-width": part > 0.5 ? 2 : 1, ...more,
+  fill: "var(--page)",
+  stroke: part > 0.5 ? "var(--ink)" : "var(--line)",
+  "stroke-width": part > 0.5 ? 2 : 1,
+  ...more,
 });
 
 function box(x, y, width, height, part, more = {}) {
@@ -129,7 +168,10 @@ function box(x, y, width, height, part, more = {}) {
 /** A box with a word in it. */
 function named(word, x, y, width, part, more = {}) {
   return element(
-    "g", more, box(x - width / 2, y - 12, width, 24, part), text(word, x, y + 4.5, "ink", { "text-anchor": "middle" }),
+    "g",
+    more,
+    box(x - width / 2, y - 12, width, 24, part),
+    text(word, x, y + 4.5, "ink", { "text-anchor": "middle" }),
   );
 }
 
@@ -163,11 +205,25 @@ function seen(window) {
   const stroke = (x, y) => `M${x.toFixed(1)} ${(y + side).toFixed(1)}l${side} -${side}`;
   const far = (i, j) => j <= i && i - j > 3;
   return [
-    element("path", { d: cells((i, j) => j <= i && !far(i, j), square), fill: "var(--weight)", opacity: 0.5 }),
+    element("path", {
+      d: cells((i, j) => j <= i && !far(i, j), square),
+      fill: "var(--weight)",
+      opacity: 0.5,
+    }),
     element("path", { d: cells(far, square), fill: "var(--weight)", opacity: 0.5 * (1 - window) }),
-    line(cells((i, j) => j > i, stroke), { "stroke-width": 0.7 }),
+    line(
+      cells((i, j) => j > i, stroke),
+      { "stroke-width": 0.7 },
+    ),
     line(cells(far, stroke), { "stroke-width": 0.7, opacity: window }),
-    element("rect", { x: left, y: top, width: n * side, height: n * side, ...outline(window), fill: "none" }),
+    element("rect", {
+      x: left,
+      y: top,
+      width: n * side,
+      height: n * side,
+      ...outline(window),
+      fill: "none",
+    }),
   ];
 }
 
@@ -175,20 +231,27 @@ function seen(window) {
 function heads({ grouped }) {
   const at = Array.from({ length: 8 }, (_, i) => 128 + 19 * i);
   const shared = at.map((x, i) => between(x, 128 + 19 * (4 * Math.floor(i / 4) + 1.5), grouped));
-  const square = (role, y) => (x) => element("rect", { x: x - 6, y, width: 12, height: 12, fill: `var(--${role})` });
+  const square = (role, y) => (x) =>
+    element("rect", { x: x - 6, y, width: 12, height: 12, fill: `var(--${role})` });
   return [
-    line(signs(at.map((x, i) => ["M", x, 144, "L", shared[i], 184])), outline(grouped, { fill: "none" })),
+    line(
+      signs(at.map((x, i) => ["M", x, 144, "L", shared[i], 184])),
+      outline(grouped, { fill: "none" }),
+    ),
     at.map((x) => element("circle", { cx: x, cy: 138, r: 6.5, fill: "var(--query)" })),
     shared.map(square("key", 184)),
     shared.map(square("value", 202)),
-    text("Q", 104, 142.5, "query"), text("K", 104, 195, "key"), text("V", 104, 213, "value"),
+    text("Q", 104, 142.5, "query"),
+    text("K", 104, 195, "key"),
+    text("V", 104, 213, "value"),
   ];
 }
 
 /** The network: in, a bend, out; or in twice, one of them a gate. */
 function network({ swiglu }) {
   const bend = Array.from({ length: 13 }, (_, i) => (i - 6) / 1.5).map((x) => [
-    x, between(Math.max(0, x), x / (1 + Math.exp(-x)), swiglu),
+    x,
+    between(Math.max(0, x), x / (1 + Math.exp(-x)), swiglu),
   ]);
   const y = between(367, 352, swiglu);
   const curve = bend.map(([x, h], i) => [i ? "L" : "M", 204 + 4 * x, y + 5 - 4 * h]);
@@ -198,10 +261,22 @@ function network({ swiglu }) {
     line("M174 383H244V367", { opacity: swiglu }),
     named(word("W₁", "gate"), 142, y, 66, swiglu),
     named("up", 142, 383, 66, swiglu, { opacity: swiglu }),
-    element("rect", { x: 185, y: y - 13, width: 38, height: 26, rx: 5, fill: "var(--page)", stroke: "var(--line)" }),
+    element("rect", {
+      x: 185,
+      y: y - 13,
+      width: 38,
+      height: 26,
+      rx: 5,
+      fill: "var(--page)",
+      stroke: "var(--line)",
+    }),
     line(signs(curve), { stroke: "var(--ink)", "stroke-width": 1.5 }),
-    element("g", { opacity: swiglu }, element("circle", { cx: 244, cy: 367, r: 8, ...outline(1) }),
-      line("M241 364l6 6m0 -6l-6 6", { stroke: "var(--ink)" })),
+    element(
+      "g",
+      { opacity: swiglu },
+      element("circle", { cx: 244, cy: 367, r: 8, ...outline(1) }),
+      line("M241 364l6 6m0 -6l-6 6", { stroke: "var(--ink)" }),
+    ),
     named(word("W₂", "down"), 304, 367, 66, swiglu),
   ];
 }
@@ -211,9 +286,16 @@ function places(part, { norm_first }) {
   const [x, one, two] = norm_first > 0.5 ? [MIDDLE, 62, 310] : [PATH, 284, 440];
   const norms = [one, two].map((y) => [x - 47, y - 16, 94, 32]);
   return {
-    norm_first: norms, rms: norms, rotary: [[PATH - 14, 22, 150, 28], [272, 170, 78, 24]],
-    grouped: [[116, 170, 154, 52]], swiglu: [[LEFT, NETWORK.y, RIGHT - LEFT, NETWORK.height]],
-    qk_norm: [[272, 198, 78, 24]], window: [[280, 92, 70, 70]],
+    norm_first: norms,
+    rms: norms,
+    rotary: [
+      [PATH - 14, 22, 150, 28],
+      [272, 170, 78, 24],
+    ],
+    grouped: [[116, 170, 154, 52]],
+    swiglu: [[LEFT, NETWORK.y, RIGHT - LEFT, NETWORK.height]],
+    qk_norm: [[272, 198, 78, 24]],
+    window: [[280, 92, 70, 70]],
   }[part];
 }
 
@@ -224,24 +306,38 @@ function drawing(s) {
   const frame = ([x, y, width, height]) =>
     element("rect", { x, y, width, height, rx: 8, fill: "var(--ink)", opacity: 0.1 });
   return sheet(
-    "sheet", 360, 474,
+    "sheet",
+    360,
+    474,
     `A layer, from above: the main path of a word, with attention and the feed-forward network on two branches ` +
       `that come back to it. ${verdict(s)} The expression holds its parts.`,
     line(`M${PATH} 14V468`, { stroke: "var(--ink)", "stroke-width": 1.5 }),
-    line(`M${PATH - 5} 461L${PATH} 469L${PATH + 5} 461`, { stroke: "var(--ink)", "stroke-width": 1.5 }),
+    line(`M${PATH - 5} 461L${PATH} 469L${PATH + 5} 461`, {
+      stroke: "var(--ink)",
+      "stroke-width": 1.5,
+    }),
     text("x, a word", PATH + 12, 17, "ink"),
-    element("g", { opacity: 1 - now.rotary },
+    element(
+      "g",
+      { opacity: 1 - now.rotary },
       element("circle", { cx: PATH, cy: 36, r: 9, fill: "var(--page)", stroke: "var(--line)" }),
       line(`M${PATH - 5} 36h10M${PATH} 31v10`, { stroke: "var(--ink)" }),
-      text("its place, as sines", PATH + 16, 40.5, "ink")),
-    branch(ATTENTION), branch(NETWORK),
+      text("its place, as sines", PATH + 16, 40.5, "ink"),
+    ),
+    branch(ATTENTION),
+    branch(NETWORK),
     box(LEFT, ATTENTION.y, RIGHT - LEFT, ATTENTION.height, 0),
     box(LEFT, NETWORK.y, RIGHT - LEFT, NETWORK.height, 0),
     places(s.part, now).map(frame),
-    text("Attention", 104, 106, "ink"), text("8 of 32 heads", 104, 235),
-    heads(now), seen(now.window), pill("turned", 182, now.rotary), pill("normed", 210, now.qk_norm),
+    text("Attention", 104, 106, "ink"),
+    text("8 of 32 heads", 104, 235),
+    heads(now),
+    seen(now.window),
+    pill("turned", 182, now.rotary),
+    pill("normed", 210, now.qk_norm),
     network(now),
-    norm(284, 62, now, "norm_1"), norm(440, 310, now, "norm_2"),
+    norm(284, 62, now, "norm_1"),
+    norm(440, 310, now, "norm_2"),
   );
 }
 
@@ -252,9 +348,14 @@ const whole = (x) => String(x).replace(/\B(?=(\d{3})+$)/g, ",");
 export function picture(s) {
   const { parameters, cache } = compute(s);
   const [name, hurt, change, who] = PARTS[s.part];
-  const toggle = (key) => html`<label class="switch${s.part === key ? " shown" : ""}">${element("input", {
-    type: "checkbox", name: key, checked: s[key],
-  })}
+  const toggle = (key) => html`<label class="switch${s.part === key ? " shown" : ""}">${element(
+    "input",
+    {
+      type: "checkbox",
+      name: key,
+      checked: s[key],
+    },
+  )}
 <span>${PARTS[key][0]}</span></label>`;
   const lines = expression(s);
   const gap = Array.from({ length: 14 - lines.length }, () => "\n");
@@ -274,7 +375,12 @@ ${NAMES.map(toggle)}</div>`,
 <p class="verdict" data-part="verdict" role="status">${verdict(s)}</p>
 ${buttons()}</div></div>`,
     html`<pre class="expression" data-part="expression" role="img" aria-label="${lines.map(([said]) => said.trim()).join(" ")}">${lines.map(
-      ([said, part]) => element("span", { class: part ? (part === s.part ? "new shown" : "new") : false, "data-key": said }, `${said}\n`),
+      ([said, part]) =>
+        element(
+          "span",
+          { class: part ? (part === s.part ? "new shown" : "new") : false, "data-key": said },
+          `${said}\n`,
+        ),
     )}${gap}</pre>`,
     html`<p class="cell">Sizes of Llama 3 8B throughout; the network of 2017 is four times as wide as a word, the window is
 Mistral 7B’s. Sines are added once, below the first layer.</p>`,
@@ -298,7 +404,11 @@ export function code(s) {
     "rng = np.random.default_rng(0)",
     `n = ${n}`,
     ...random({
-      x: `(n, ${d})`, w_q: `(${d}, ${d})`, w_k: `(${d}, ${d_kv})`, w_v: `(${d}, ${d_kv})`, w_o: `(${d}, ${d})`,
+      x: `(n, ${d})`,
+      w_q: `(${d}, ${d})`,
+      w_k: `(${d}, ${d_kv})`,
+      w_v: `(${d}, ${d_kv})`,
+      w_o: `(${d}, ${d})`,
       ...(s.swiglu
         ? { w_gate: `(${d}, ${d_gated})`, w_up: `(${d}, ${d_gated})`, w_down: `(${d_gated}, ${d})` }
         : { w_1: `(${d}, ${d_ff})`, b_1: `${d_ff}`, w_2: `(${d_ff}, ${d})`, b_2: `${d}` }),
