@@ -43,7 +43,7 @@ It moves when you run this notebook in Jupyter.</p></div>"""
 @functools.cache
 def engine(name):
     """The engine in which the module of a widget has run."""
-    return widget_engine(modules.module(name))
+    return widget_engine(getattr(attnlib.widgets, name)._esm)
 
 
 def slot(name, state):
@@ -119,7 +119,7 @@ def apart():
 def scripts(uses):
     """The scripts that hand these widgets, and the files apart, to the host: {stem: text}.
 
-    With a widget goes what its traits may be, and what is the same in each of its kind.
+    With a widget goes what is the same in each of its kind.
     """
     files, names = set(), {name for name, _ in uses}
     for name, view in uses:
@@ -128,8 +128,10 @@ def scripts(uses):
     texts = {file: _call("registerFile", file, modules.source(file)) for file in sorted(files)}
     for name in sorted(names):
         kind = getattr(attnlib.widgets, name)
-        said = modules.module(name, apart()), base.bounds(kind), base.constant_traits(kind)
-        texts[modules.stem(name)] = _call("registerWidget", name, *said)
+        module = modules.module(name, base.bounds(kind), apart())
+        texts[modules.stem(name)] = _call(
+            "registerWidget", name, module, base.constant_traits(kind)
+        )
     return texts
 
 

@@ -160,9 +160,9 @@ def test_what_python_would_refuse_is_as_if_it_were_not_there(page, addresses):
 
 
 def test_bounds_are_those_of_the_traits():
-    assert base.bounds(Plane)["asks"] == {"least": 0, "most": 7, "whole": True}
-    assert base.bounds(Plane)["sharpness"] == {"least": 0, "most": 4, "whole": False}
-    assert base.bounds(Plane)["sentence"] == ["boat", "money"]
-    assert base.bounds(Plane)["ruler"] == [False, True]
-    assert "words" not in base.bounds(Plane) and "curves_drawn" not in base.bounds(ScalingExplorer)
+    bounds = base.bounds(Plane)
+    assert bounds["asks"] == {"least": 0, "most": 7, "whole": True}
+    assert bounds["sharpness"] == {"least": 0, "most": 4, "whole": False}
+    assert (bounds["sentence"], bounds["ruler"]) == (["boat", "money"], [False, True])
+    assert bounds["words"] is base.bounds(ScalingExplorer)["curves_drawn"] is None
     assert picture(Plane(asks=7))  # a bound that the engine can draw

@@ -5,11 +5,16 @@ from bs4 import BeautifulSoup
 
 from _ext.widgets.page import engine
 
+from attnlib.widgets.kit.base import bounds
+
 
 def js(widget, call, **changes):
     """The value of a call of what the widget's module exports: `js(w, "compute(state)")`."""
     name = type(widget).__name__
-    return engine(name)(f"(({{state}}) => widget.{call})(dukpy)", state=widget.state | changes)
+    return engine(name)(
+        f"(({{state}}) => widget.{call})(dukpy)",
+        state=widget.state | {"bounds": bounds(type(widget))} | changes,
+    )
 
 
 def drawn(widget, **changes):

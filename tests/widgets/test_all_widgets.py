@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib.widgets
-from _ext.widgets.page import apart, engine, scripts, slot
+from _ext.widgets.page import apart, scripts, slot
 from attnlib import pretrained
 from attnlib.widgets import Encoder
 from attnlib.widgets.kit import base, modules
@@ -26,15 +26,6 @@ each_widget = pytest.mark.parametrize("widget", SAMPLES, ids=lambda widget: widg
 
 def test_every_widget_has_samples():
     assert {widget.__name__ for widget in SAMPLES} == set(attnlib.widgets.__all__)
-
-
-@each_widget
-def test_the_defaults_are_the_same_in_python_and_in_javascript(widget):
-    # Without arguments, as far as the class can be made so: the traits' own defaults.
-    python = {name: trait.default() for name, trait in widget._state.items() if not trait.read_only}
-    javascript = engine(widget.__name__)("widget.defaults")
-    assert javascript.keys() == widget._state.keys()
-    assert {name: javascript[name] for name in python} == python
 
 
 @each_widget

@@ -16,18 +16,13 @@
   const places = new Map(); // and its address
   const sources = new Map();
   const modules = new Map();
-  const bounds = new Map();
   const constants = new Map();
 
   self.registerFile = (file, source) => files.set(file, source);
 
-  /**
-   * `of` says what each trait may be: a list of values, or numbers from least to most; `same` has
-   * the traits that no slot says, for they are the same in all.
-   */
-  self.registerWidget = (name, source, of = {}, same = {}) => {
+  /** `same` has the traits that no slot says, because they are the same in all. */
+  self.registerWidget = (name, source, same = {}) => {
     sources.set(name, source);
-    bounds.set(name, of);
     constants.set(name, same);
   };
 
@@ -112,9 +107,11 @@
       .replaceAll("%20", "+")
       .replace(/%(?:2C|3A|5B|5D|7B|7D)/g, decodeURIComponent);
 
-  /** Whether Python, too, would take the value. */
-  function within(value, { least, most, whole } = {}) {
-    return typeof value === "number" && value >= least && value <= most && !(whole && value % 1);
+  /** Whether Python, too, would take the value, as far as the trait says what it may be. */
+  function within(value, bound) {
+    if (!bound) return true;
+    if (Array.isArray(bound)) return bound.includes(value);
+    return typeof value === "number" && value >= bound.least && value <= bound.most && !(bound.whole && value % 1);
   }
 
   /** The settings that fit, as values: each by itself, then all of them in a picture. */
@@ -123,10 +120,8 @@
     for (const trait of shared.filter((name) => Object.hasOwn(texts, name))) {
       try {
         const value = valued(texts[trait], start[trait]);
-        const [check, bound] = [checks[trait], bounds[trait]];
-        const fits =
-          check ?? (Array.isArray(bound) ? (x) => bound.includes(x) : (x) => within(x, bound));
-        if (fits(value, { ...start, ...found })) found[trait] = value;
+        const fits = checks[trait] ?? (() => true);
+        if (within(value, bounds[trait]) && fits(value, { ...start, ...found })) found[trait] = value;
       } catch {} // no value at all, or of another kind
     }
     try {
@@ -210,10 +205,10 @@
       await pause();
       widget.render({ model, el: slot });
       slot.model = model; // for the curious, in the browser's console
-      const { shared: checks = {}, still: draw } = widget;
-      const all = checks && { ...bounds.get(kind), ...checks };
+      const { shared: checks = {}, bounds, still: draw } = widget;
+      const all = checks && { ...bounds, ...checks };
       const shared = Object.keys(all).filter((trait) => all[trait]);
-      alive.set(name, { model, shared, checks, bounds: bounds.get(kind), start: first, draw });
+      alive.set(name, { model, shared, checks, bounds, start: first, draw });
       if (settings.has(name)) restore(name);
     } catch (error) {
       const note = document.createElement("p");

@@ -21,15 +21,6 @@ import {
   wordVector,
 } from "../kit/numbers.js";
 
-export const defaults = {
-  sentence: "The cat sat on the mat",
-  d_k: 16,
-  mask: "none",
-  length: 4,
-  width: 1,
-  divisor: "sqrt",
-  row: 0,
-};
 export const own = { pointed: null, lens: null };
 export const shared = {
   sentence: (text) => words(text).length >= 1 && words(text).length <= MAX_TOKENS,

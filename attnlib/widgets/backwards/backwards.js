@@ -5,37 +5,10 @@
  * Nothing here knows an equation of the backward pass. A number knows what it goes into and how much
  * a nudge arrives there times; slopes along a path are multiplied, those of several paths are added.
  */
-import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
+import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
 import { dotProducts, multiply, numpyArray, softmax, transpose } from "../kit/numbers.js";
 
-const STRAIGHT = [
-  [1, 0],
-  [0, 1],
-  [1, 0],
-  [0, 1],
-];
-const ACROSS = [
-  [0, 1],
-  [1, 0],
-  [0, 1],
-  [1, 0],
-];
 
-export const defaults = {
-  x: [
-    [1, 0, 1, 0],
-    [0, 1, 0, 1],
-  ],
-  w_q: STRAIGHT,
-  w_k: ACROSS,
-  w_v: STRAIGHT,
-  row: 0,
-  column: 0,
-  causal: false,
-  stage: "X",
-  cell: "Q.0.1",
-  nudge: 0,
-};
 export const own = { playing: false };
 export const label = ({ row, column }) =>
   `Backwards: from number ${column + 1} of ${WORDS[row]}’s output to X`;
@@ -523,7 +496,7 @@ export function picture(s) {
 <div class="reserved caption">${STAGES.map((stage) => html`<p class="ghost" aria-hidden="true">${caption(stage)}</p>`)}<p role="status"><span data-key="${s.stage}">${caption(s.stage)}</span></p></div></div>`,
     html`<div class="said">${ledger(s, now)}
 <label class="nudge"><span data-key="${s.cell}">Nudge ${written(s.cell)} by <b class="number" data-part="by">${signed(s.nudge, 2)}</b></span>
-${element("input", { type: "range", name: "nudge", min: -MOST, max: MOST, step: 0.05, value: s.nudge, "aria-label": `Nudge ${spoken(s.cell)}`, "aria-valuetext": signed(s.nudge, 2) })}</label>
+${slider("nudge", s, { step: 0.05, value: s.nudge, "aria-label": `Nudge ${spoken(s.cell)}`, "aria-valuetext": signed(s.nudge, 2) })}</label>
 <p class="verdict" role="status"><span><i>L</i> moves by</span> <b data-part="really">${signed(moves, 4)}</b>${known && html`<span>foretold:</span> <b data-part="foretold">${signed(s.nudge * now.slopes[s.cell], 4)}</b>`}</p></div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<div class="plot">${chart(s, now)}</div>`,

@@ -2,18 +2,9 @@
 
 import traitlets
 
-from attnlib.widgets.kit.base import CourseWidget
+from attnlib.widgets.kit.base import CourseWidget, Whole
 
 KINDS = ("full", "blockwise", "window", "grouped", "linear")
-# name of a trait: (smallest, largest, what it is called)
-RANGES = {
-    "n": (1, 2**20, "tokens"),
-    "d_model": (1, 65536, "d_model"),
-    "n_heads": (1, 1024, "heads"),
-    "n_layers": (1, 1024, "layers"),
-    "width": (0, 2**20, "the width of the window"),
-    "group": (1, 1024, "heads that share"),
-}
 BLOCK = 128
 
 
@@ -45,22 +36,19 @@ class CostCalculator(CourseWidget):
         For a value of the wrong type, or a choice that does not exist.
     """
 
-    n = traitlets.Int(4096).tag(sync=True)
-    d_model = traitlets.Int(512).tag(sync=True)
-    n_heads = traitlets.Int(8).tag(sync=True)
-    n_layers = traitlets.Int(6).tag(sync=True)
+    n = Whole(1, 2**20, 4096).tag(sync=True)
+    d_model = Whole(1, 65536, 512).tag(sync=True)
+    n_heads = Whole(1, 1024, 8).tag(sync=True)
+    n_layers = Whole(1, 1024, 6).tag(sync=True)
     bytes = traitlets.Enum((8, 4, 2, 1), 4).tag(sync=True)
     kind = traitlets.Enum(KINDS, "full").tag(sync=True)
-    width = traitlets.Int(256).tag(sync=True)
-    group = traitlets.Int(4).tag(sync=True)
+    width = Whole(0, 2**20, 256).tag(sync=True)
+    group = Whole(1, 1024, 4).tag(sync=True)
     memory = traitlets.Float(24.0).tag(sync=True)
 
-    @traitlets.validate(*RANGES)
+    @traitlets.validate("d_model", "n_heads", "group")
     def _check_size(self, proposal):
         name, value = proposal["trait"].name, proposal["value"]
-        least, most, called = RANGES[name]
-        if isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"{name} ({called}) must lie between {least} and {most}; got {value}")
         sizes = {key: getattr(self, key) for key in ("d_model", "n_heads", "group")} | {name: value}
         for whole, part in (("d_model", "n_heads"), ("n_heads", "group")):
             if name in (whole, part) and sizes[whole] % sizes[part]:

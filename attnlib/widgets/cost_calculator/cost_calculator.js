@@ -4,17 +4,6 @@
  */
 import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
 
-export const defaults = {
-  n: 4096,
-  d_model: 512,
-  n_heads: 8,
-  n_layers: 6,
-  bytes: 4,
-  kind: "full",
-  width: 256,
-  group: 4,
-  memory: 24,
-};
 export const layout = "abh-instrument";
 
 const KINDS = {
@@ -73,23 +62,14 @@ const SHEET = {
 /** The roofline below it: powers of 2 of FLOPs a byte, of 10 of the share of the chip's FLOPs. */
 const ROOF = { top: 286, tall: 90, least: -2, most: 12, lowest: -3 };
 
-/** [smallest, largest, what it is called] of each size that is typed. */
-const RANGES = {
-  d_model: [1, 65536, "d_model"],
-  n_heads: [1, 1024, "Heads"],
-  n_layers: [1, 1024, "Layers"],
-  width: [0, 2 ** 20, "The width of the window"],
-  group: [1, 1024, "Heads that share"],
+/** The sizes that are typed, as messages call them. */
+const SIZES = {
+  d_model: "d_model", n_heads: "Heads", n_layers: "Layers", width: "The width of the window", group: "Heads that share",
 };
 
-const inRange = (x, [least, most]) => Number.isInteger(x) && x >= least && x <= most;
 export const shared = {
-  n: (n) => inRange(n, [1, 2 ** 20]),
-  n_layers: (x) => inRange(x, RANGES.n_layers),
-  width: (x) => inRange(x, RANGES.width),
-  d_model: (x) => inRange(x, RANGES.d_model),
-  n_heads: (x, s) => inRange(x, RANGES.n_heads) && s.d_model % x === 0,
-  group: (x, s) => inRange(x, RANGES.group) && s.n_heads % x === 0,
+  n_heads: (x, s) => s.d_model % x === 0,
+  group: (x, s) => s.n_heads % x === 0,
   memory: (x) => typeof x === "number" && x > 0 && x <= 1e6,
 };
 
@@ -376,9 +356,9 @@ export function complaint(state, name, text) {
       ? ""
       : "Memory must be a number of gigabytes above 0, up to 1,000,000.";
   }
-  const [least, most, called] = RANGES[name];
+  const { least, most } = state.bounds[name];
   if (text.trim() === "" || !Number.isInteger(value) || value < least || value > most) {
-    return `${called} must be a whole number from ${least} to ${commas(most)}.`;
+    return `${SIZES[name]} must be a whole number from ${least} to ${commas(most)}.`;
   }
   const next = { ...state, [name]: value };
   if (next.d_model % next.n_heads) {
@@ -453,7 +433,7 @@ export function live(view) {
     const sizes = `${d_model} ${n_heads} ${n_layers}`;
     target.value = sizes in MODELS ? sizes : ""; // "your own" is what the sizes say, not a choice
   });
-  for (const name of [...Object.keys(RANGES), "memory"]) {
+  for (const name of [...Object.keys(SIZES), "memory"]) {
     view.on(name, "change", ({ target }) => {
       const wrong = complaint(view.state(), name, target.value);
       if (!wrong) view.set({ [name]: Number(target.value) });

@@ -32,24 +32,6 @@ import { path } from "./path.js";
 import { find, keyOf, N_HEADS, N_LAYERS, rowsOf, stateOf } from "./reading.js";
 import { search } from "./search.js";
 
-export const defaults = {
-  view: "heads",
-  compact: false,
-  text: "The cat sat down because it was tired.",
-  other: "",
-  word: "bank",
-  after: 6,
-  only: 0,
-  layer: 3,
-  head: 1,
-  row: 6,
-  hidden: [],
-  question: "",
-  sentences: [],
-  readings: [],
-  trouble: "",
-  kernel: false,
-};
 export const layout = "abh-instrument";
 
 const VIEWS = { heads, path, search, lengths }; // a page has only those that it shows

@@ -13,44 +13,7 @@ import { moment, plan, range, short } from "./plan.js";
 import { explain, order } from "./reading.js";
 import { scene } from "./scene.js";
 
-const X = [
-  [1, 0, 1, 0],
-  [0, 1, 0, 1],
-];
-const STRAIGHT = [
-  [1, 0],
-  [0, 1],
-  [1, 0],
-  [0, 1],
-];
-const ACROSS = [
-  [0, 1],
-  [1, 0],
-  [0, 1],
-  [1, 0],
-];
 
-export const defaults = {
-  tokens: ["Chai", "piyo"],
-  x: X,
-  w_q: STRAIGHT,
-  w_k: ACROSS,
-  w_v: STRAIGHT,
-  w_o: [],
-  heads: 1,
-  mask: "none",
-  memory_tokens: [],
-  memory: [],
-  layer: false,
-  w_1: [],
-  b_1: [],
-  w_2: [],
-  b_2: [],
-  vocabulary: [],
-  w_vocab: [],
-  head: 0,
-  stage: "whole",
-};
 /** All numbers by their letters, and what is said about a cell: for those who check them. */
 export const compute = (s) => plan(s).made;
 export const told = (s, name) =>
@@ -253,21 +216,10 @@ const rows = (tokens, like) => (matrix, s) =>
   );
 /** Words and entries stand in the address, the parts of a layer do not. */
 export const shared = {
-  tokens: named,
-  x: rows("tokens", "x"),
-  memory_tokens: (tokens, s) => s.memory.length > 0 && named(tokens),
-  memory: rows("memory_tokens", "memory"),
-  ...Object.fromEntries(
-    Object.keys(MATRICES)
-      .slice(2)
-      .map((name) => [name, (matrix, s) => fits(matrix, s[name])]),
-  ),
-  heads: false,
-  layer: false,
-  vocabulary: false,
-  head: (head, s) => Number.isInteger(head) && head >= 0 && head < s.heads,
-  mask: (mask, s) => mask === "none" || (mask === "causal" && !s.memory.length),
-  stage: (stage, s) => plan(s).stages.some(({ id }) => id === stage),
+  tokens: named, x: rows("tokens", "x"), memory_tokens: (tokens, s) => s.memory.length > 0 && named(tokens), memory: rows("memory_tokens", "memory"),
+  ...Object.fromEntries(Object.keys(MATRICES).slice(2).map((name) => [name, (matrix, s) => fits(matrix, s[name])])),
+  heads: false, layer: false, vocabulary: false, head: (head, s) => head < s.heads,
+  mask: (mask, s) => mask === "none" || !s.memory.length, stage: (stage, s) => plan(s).stages.some(({ id }) => id === stage),
 };
 
 export const label = ({ tokens, layer, memory, vocabulary }) =>

@@ -7,7 +7,6 @@ import { buttons, element, html, select, sheet, text } from "../kit/markup.js";
 import { liveMicroscope, look, sharePanel } from "../kit/microscope.js";
 import { called, entropy, numpyArray, two } from "../kit/numbers.js";
 
-export const defaults = { texts: [], title: "", text: 0, layer: 0, head: 0, row: 0, lines: "row" };
 export const own = { pointed: null, lens: null };
 const below = (count) => (i, s) => Number.isInteger(i) && i >= 0 && i < count(s);
 export const shared = {

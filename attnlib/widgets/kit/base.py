@@ -14,23 +14,25 @@ from attnlib.widgets.kit import modules
 
 
 def bounds(cls):
-    """What a page may set a widget's traits to, where the trait itself says it: {name: bound}.
+    """Return what each trait may be, as its module gets it: {name: bound, or None if unknown}.
 
     A bound is a list of values, or a dict of numbers `least` and `most`, and whether only a `whole`
     one will do. The widget's module says what else it shares, as `shared` (kit/mount.js).
     """
-    found = {}
-    for name, trait in cls._state.items():
-        if trait.read_only:
-            continue
-        if isinstance(trait, traitlets.Bool):
-            found[name] = [False, True]
-        elif isinstance(trait, traitlets.Enum):
-            found[name] = list(trait.values)
-        elif hasattr(trait, "least"):
-            whole = isinstance(trait, traitlets.Int)
-            found[name] = {"least": trait.least, "most": trait.most, "whole": whole}
-    return found
+    return {name: _bound(trait) for name, trait in cls._state.items()}
+
+
+def _bound(trait):
+    if trait.read_only:
+        return None
+    if isinstance(trait, traitlets.Bool):
+        return [False, True]
+    if isinstance(trait, traitlets.Enum):
+        return list(trait.values)
+    if hasattr(trait, "least"):
+        whole = isinstance(trait, traitlets.Int)
+        return {"least": trait.least, "most": trait.most, "whole": whole}
+    return None
 
 
 @functools.cache
@@ -98,12 +100,12 @@ class CourseWidget(anywidget.AnyWidget):
     def __init_subclass__(cls, **kwargs):
         # anywidget makes a class of the same name anew for each widget, with traits for the two.
         if "_esm" not in vars(cls):
-            cls._esm = modules.module(cls.__name__)
             cls._css = palette.css() + "".join(map(modules.style, ["kit", *styles(cls)]))
             traits = ((n, t) for n, t in vars(cls).items() if isinstance(t, traitlets.TraitType))
             cls._state = {name: trait for name, trait in traits if trait.metadata.get("sync")}
             cls._constant = [n for n, t in cls._state.items() if t.metadata.get("constant")]
             cls._shown = [name for name, trait in cls._state.items() if not trait.read_only]
+            cls._esm = modules.module(cls.__name__, bounds(cls))
         super().__init_subclass__(**kwargs)
 
     def __init__(self, **traits):

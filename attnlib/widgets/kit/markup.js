@@ -51,6 +51,12 @@ export function select(name, choices, chosen, more = {}) {
   return element("select", { name, ...more }, pairs.map(option));
 }
 
+/** A slider for the trait `name`, as far as its bounds go. */
+export function slider(name, { bounds }, more) {
+  const { least, most } = bounds[name];
+  return element("input", { type: "range", name, min: least, max: most, ...more });
+}
+
 /**
  * A status named `part` that says `said`; nothing takes no room. What is `folded`, under its summary,
  * is for readers without JavaScript, and for the end of a chapter on paper (_ext/pages/static/book.js).

@@ -35,13 +35,14 @@ def imported(widget, without=()):
     return list(dict.fromkeys(_imported(stem(widget), without)))
 
 
-def module(widget, shared=()):
+def module(widget, bounds, shared=()):
     """Return the JavaScript of a widget as one module, after the modules that it imports.
 
     A notebook imports a widget's module through a blob URL, from which no relative path leads to
     another file. Each imported module therefore comes first, once, as a function that hides its
     names. A page without a kernel loads the modules in `shared` once for all its widgets: those
-    stay imports. `kit.widget` makes a widget from what the main file exports.
+    stay imports. `kit.widget` makes a widget from what the main file exports, and from the
+    `bounds` of its traits (base.bounds).
     """
     text = source(stem(widget))
     before = (
@@ -49,9 +50,10 @@ def module(widget, shared=()):
         for name in imported(widget)
     )
     exports = ", ".join(_exports(text))
+    traits = json.dumps(bounds, separators=(",", ":"))
     return (
         f"{''.join(before)}{_linked(text)}\n"
-        f"export default kit.widget({json.dumps(widget)}, {{ {exports} }});\n"
+        f"export default kit.widget({json.dumps(widget)}, {{ {exports} }}, {traits});\n"
     )
 
 

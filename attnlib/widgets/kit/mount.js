@@ -11,8 +11,9 @@ import { alike, between, ease } from "./numbers.js";
 const GLIDE = 1000; // milliseconds
 
 /**
- * A widget of that name, from what its module exports:
- *   defaults        its traits and what they begin with, as in Python
+ * A widget of that name. `bounds` has the traits of its Python class, {name: what it may be, or null}:
+ * a list of values, or numbers from `least` to `most`, only `whole` ones if it says so. They are part
+ * of every state. The rest is what the widget's module exports:
  *   own             a state of the page alone, which no trait holds; nothing unless given
  *   label(state)    its name for those who do not see it
  *   layout          a class that says how its parts stand to each other
@@ -21,16 +22,16 @@ const GLIDE = 1000; // milliseconds
  *   code(state)     the lines of NumPy behind "Copy as NumPy"
  *   pose(state)     numbers, in arrays, from which the picture is drawn and which can glide; on their
  *                   way `moving`, a state of the page alone, holds them, and else null
- *   shared          what else of the state may stand in a page's address than choices and numbers
- *                   whose bounds Python knows (base.py): for each such trait a function that
- *                   tells of (value, state) whether it fits, or false for a trait that stays out;
+ *   shared          what of the state a page's address may hold, beside the traits that say what they
+ *                   may be: for each such trait a function that tells of (value, state) whether
+ *                   it fits, which narrows what the trait says; false for a trait that stays out;
  *                   false for a widget whose state is an answer
  *   live(view)      listens to the controls
  */
-export function widget(name, module) {
+export function widget(name, module, bounds) {
   const words = name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   const { label = () => words, layout = "", picture, pose } = module;
-  const own = { ...module.own, ...(pose && { moving: null }) };
+  const own = { ...module.own, ...(pose && { moving: null }), bounds };
 
   /** The widget as it stands: what a page shows until it is alive, and what it goes on from. */
   function still(traits) {
@@ -45,11 +46,7 @@ export function widget(name, module) {
 <p class="message" role="status"></p></fieldset></div>`);
   }
 
-  return {
-    ...module,
-    still,
-    render: ({ model, el }) => mount({ ...module, own, label, still }, model, el),
-  };
+  return { ...module, bounds, still, render: ({ model, el }) => mount({ ...module, bounds, own, label, still }, model, el) };
 }
 
 // --------------------------------------------------------------------------------- The page
@@ -109,9 +106,8 @@ function morph(old, next) {
  *   redraw()                draws, although no state has changed
  *   say(text)               a plain message under the widget; "" clears it
  */
-function mount({ defaults, own, label, picture, still, code, pose, live }, model, el) {
-  const traits = () =>
-    Object.fromEntries(Object.keys(defaults).map((name) => [name, model.get(name)]));
+function mount({ bounds, own, label, picture, still, code, pose, live }, model, el) {
+  const traits = () => Object.fromEntries(Object.keys(bounds).map((name) => [name, model.get(name)]));
   const start = { ...own, ...traits() };
   const template = document.createElement("template");
   const leaving = new AbortController();

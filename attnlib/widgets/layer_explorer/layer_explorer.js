@@ -1,14 +1,13 @@
 /**
  * LayerExplorer: seven tokens through a stack of layers, with parts of the layer switched off.
  */
-import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
+import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
 import { dotProducts, multiply, softmax, wordVector } from "../kit/numbers.js";
 
-export const defaults = { residual: true, norm: "post", feed_forward: true, depth: 6, seed: 0 };
 export const layout = "abh-instrument abh-beside";
 
 const TOKENS = ["A", "cat", "sat", "on", "the", "warm", "mat"];
-const [D_MODEL, N_HEADS, D_FF, MAX_DEPTH, SEEDS] = [16, 4, 64, 24, 1000];
+const [D_MODEL, N_HEADS, D_FF, MAX_DEPTH] = [16, 4, 64, 24];
 const NORMS = { post: "post", pre: "pre", none: "none" };
 const EPS = 1e-5; // of the layer norm
 const SAME = 1e-3; // below this distance the tokens count as one vector
@@ -279,7 +278,7 @@ export function picture(s) {
 <label class="main switch">${check("residual")}
 <span>Residual: each sublayer adds to what came in</span></label>
 <label class="wide"><span>Layers <b class="number">${s.depth}</b></span>
-${element("input", { type: "range", name: "depth", min: 1, max: MAX_DEPTH, value: s.depth })}</label>
+${slider("depth", s, { value: s.depth })}</label>
 <label><span>Layer norm</span>
 ${select("norm", NORMS, s.norm)}</label>
 <label class="switch">${check("feed_forward")}
@@ -392,5 +391,8 @@ export function live(view) {
   }
   view.on("norm", "change", (event) => view.set({ norm: event.target.value }));
   view.on("depth", "input", (event) => view.set({ depth: Number(event.target.value) }));
-  view.on("renew", "click", () => view.set({ seed: (view.state().seed + 1) % SEEDS }));
+  view.on("renew", "click", () => {
+    const { seed, bounds } = view.state();
+    view.set({ seed: seed < bounds.seed.most ? seed + 1 : 0 });
+  });
 }

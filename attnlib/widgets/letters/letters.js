@@ -10,14 +10,6 @@ import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
 import { called, dotProducts, two } from "../kit/numbers.js";
 import { copied, isOff, LETTERS, read, unpack } from "./model.js";
 
-export const defaults = {
-  text: "cfakdcgbfaec",
-  place: 23,
-  off: [],
-  model: "priced",
-  models: {},
-  tests: "",
-};
 export const layout = "abh-instrument";
 
 /** Shares of right answers by model and heads, as far as measured in this page; a weight under the microscope, of [layer, head]. */

@@ -16,14 +16,6 @@ import {
   wordVector,
 } from "../kit/numbers.js";
 
-export const defaults = {
-  tokens: ["The", "cat", "sat", "down", "<pad>"],
-  mask: Array(5).fill(Array(5).fill(true)),
-  length: 4,
-  replaced: 2,
-  scene: "paint",
-  position: 1,
-};
 /** Two presets can give one mask: the reader's choice then keeps its name. Tab finds one cell, `at`. */
 export const own = { chosen: "", at: [0, 0], lens: null };
 const place =

@@ -5,15 +5,6 @@
 import { element, html, table } from "../kit/markup.js";
 import { copy } from "../kit/mount.js";
 
-export const defaults = {
-  function: "nn.TransformerEncoder",
-  mask: "ALiBi bias",
-  mode: "no_grad",
-  outcome: "all",
-  choices: {},
-  rows: [],
-};
-
 /** The sign of each outcome, which tells it without its colour, and what it says. */
 const OUTCOMES = {
   equal: ["=", "equal to rounding"],

@@ -5,7 +5,7 @@
  * hands do to it are here.
  */
 import { apart, clamp, distance, hullOf } from "../kit/geometry.js";
-import { buttons, element, html } from "../kit/markup.js";
+import { buttons, element, html, slider } from "../kit/markup.js";
 import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
 import { plain } from "../kit/numbers.js";
 import { ground, moving, sheetOf } from "./drawing.js";
@@ -24,23 +24,6 @@ import {
   turning,
   valuesIn,
 } from "./numbers.js";
-
-export const defaults = {
-  scene: "bank",
-  words: { the: [0, 0], boat: [4, 0], money: [0, 4], reached: [0, 0], bank: [1, 1] },
-  sentence: "boat",
-  asks: 4,
-  sharpness: 1,
-  ruler: false,
-  query: [2, 1],
-  turn: 0,
-  stretch: 1,
-  start: 7,
-  step: 0,
-  rate: 1,
-  teacher: "entry",
-  compact: false,
-};
 
 /** The place that is pointed at; whether the way of the output is shown; the step until which it learns by itself; a weight under the microscope. */
 export const own = { pointed: -1, trail: false, until: null, lens: null };
@@ -153,42 +136,18 @@ function sentence(s, { tokens, output }) {
 <p class="answer"><b class="query">${tokens[askingPlace(s)]}</b> <span class="becomes">becomes</span><span class="brief">→</span> <b class="value" data-part="answer">(${output.map(fixed).join(", ")})</b></p></div>`;
 }
 
-const slider = (
-  name,
-  title,
-  shown,
-  all,
-  kind = "main",
-) => html`<label class="${kind}"><span>${title} <b class="number">${shown}</b></span>
-${element("input", { type: "range", name, ...all })}</label>`;
+const control = (s, name, title, shown, more, kind = "main") => html`<label class="${kind}"><span>${title} <b class="number">${shown}</b></span>
+${slider(name, s, more)}</label>`;
 
 /** The control beside the picture: how sharp, or how W_Q turns and stretches. */
 function controls(s) {
   if (s.scene !== "turned") {
-    const all = {
-      min: 0,
-      max: 4,
-      step: 0.05,
-      value: s.sharpness,
-      "aria-valuetext": `${plain(s.sharpness)} times`,
-    };
-    return html`<div class="sharp">${slider("sharpness", "Sharpness", `× ${s.sharpness.toFixed(2)}`, all)}</div>`;
+    const all = { step: 0.05, value: s.sharpness, "aria-valuetext": `${plain(s.sharpness)} times` };
+    return html`<div class="sharp">${control(s, "sharpness", "Sharpness", `× ${s.sharpness.toFixed(2)}`, all)}</div>`;
   }
-  const turn = {
-    min: -180,
-    max: 180,
-    step: 1,
-    value: s.turn,
-    "aria-valuetext": `${s.turn} degrees`,
-  };
-  const stretch = {
-    min: 0,
-    max: 3,
-    step: 0.05,
-    value: s.stretch,
-    "aria-valuetext": `${plain(s.stretch)} times`,
-  };
-  return html`<div class="sharp turned">${slider("turn", "Turn", `${s.turn}°`.replace("-", "−"), turn, false)}${slider("stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
+  const turn = { step: 1, value: s.turn, "aria-valuetext": `${s.turn} degrees` };
+  const stretch = { step: 0.05, value: s.stretch, "aria-valuetext": `${plain(s.stretch)} times` };
+  return html`<div class="sharp turned">${control(s, "turn", "Turn", `${s.turn}°`.replace("-", "−"), turn, false)}${control(s, "stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
 ${matrix(turning(s.turn, s.stretch))}</div>`;
 }
 

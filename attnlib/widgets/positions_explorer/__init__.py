@@ -12,7 +12,7 @@ from attnlib.positions import (
     rotary,
     sinusoidal_positions,
 )
-from attnlib.widgets.kit.base import CourseWidget, Whole
+from attnlib.widgets.kit.base import CourseWidget, Number, Whole
 
 N = 64  # positions, and words in the sentence
 N_HEADS = 8
@@ -72,25 +72,19 @@ class PositionsExplorer(CourseWidget):
 
     kind = traitlets.Enum(KINDS, "sinusoidal").tag(sync=True)
     position = Whole(0, N - 1, 3).tag(sync=True)
-    d_model = traitlets.Int(16).tag(sync=True)
-    base = traitlets.Float(10000.0).tag(sync=True)
+    d_model = Whole(2, 128, 16).tag(sync=True)
+    base = Number(2, 1_000_000, 10000.0).tag(sync=True)
     head = Whole(0, N_HEADS - 1, 0).tag(sync=True)
     scene = traitlets.Enum(SCENES, "scores").tag(sync=True)
     distance = Whole(0, 16, 2).tag(sync=True)
     swapped = traitlets.Bool(False).tag(sync=True)
     placed = traitlets.Bool(False).tag(sync=True)
 
-    @traitlets.validate("d_model", "base")
-    def _check_number(self, proposal):
-        name, value = proposal["trait"].name, proposal["value"]
-        low, high, needed = {
-            "d_model": (2, 128, "an even number"),
-            "base": (2, 1_000_000, "a number"),
-        }[name]
-        odd = name == "d_model" and value % 2
-        if odd or not low <= value <= high:
-            raise ValueError(f"{name} needs {needed} from {low} to {high}; got {value}")
-        return value
+    @traitlets.validate("d_model")
+    def _check_width(self, proposal):
+        if proposal["value"] % 2:
+            raise ValueError(f"d_model needs an even number; got {proposal['value']}")
+        return proposal["value"]
 
     @property
     def word(self):

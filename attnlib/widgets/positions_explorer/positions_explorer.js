@@ -3,7 +3,7 @@
  * scenes, in which things move, are in scenes.js.
  */
 import { cellAt, shades } from "../kit/heatmap.js";
-import { buttons, element, html, line, sheet, table, text } from "../kit/markup.js";
+import { buttons, element, html, line, sheet, slider, table, text } from "../kit/markup.js";
 import { dotProducts, nearest } from "../kit/numbers.js";
 import {
   clocking,
@@ -18,22 +18,10 @@ import {
   turning,
 } from "./scenes.js";
 
-export const defaults = {
-  kind: "sinusoidal",
-  position: 3,
-  d_model: 16,
-  base: 10000,
-  head: 0,
-  scene: "scores",
-  distance: 2,
-  swapped: false,
-  placed: false,
-};
 export const own = { lens: null };
 export const shared = {
   scene: false,
-  d_model: (d) => d % 2 === 0 && d >= 2 && d <= 128,
-  base: (base) => typeof base === "number" && base >= 2 && base <= 1e6,
+  d_model: (d) => d % 2 === 0,
 };
 
 const N = 64; // positions, and words in the sentence
@@ -340,7 +328,7 @@ function scoring(s) {
       "label",
       { class: name === "position" && "main" },
       html`<span>${title} <b class="number">${value}</b></span>`,
-      element("input", { type: "range", name, min: 0, ...more, disabled: idle }),
+      slider(name, s, { ...more, disabled: idle }),
     );
   };
   const score = (name, q, at) =>
@@ -362,10 +350,10 @@ function scoring(s) {
         ),
     )}</div>`,
     html`<div class="controls">
-${control("position", "Position", p, { max: N - 1, value: p })}
-${control("d_model", html`<i>d</i><sub>model</sub>`, s.d_model, { min: 2, max: 128, step: 2, value: s.d_model })}
+${control("position", "Position", p, { value: p })}
+${control("d_model", html`<i>d</i><sub>model</sub>`, s.d_model, { step: 2, value: s.d_model })}
 ${baseSlider(s, { disabled: !USES[s.kind].includes("base") })}
-${control("head", "Head", head, { max: N_HEADS - 1, value: s.head, "aria-valuetext": head })}
+${control("head", "Head", head, { value: s.head, "aria-valuetext": head })}
 ${buttons()}</div>`,
     html`<div class="readout">
 <p>Scores of position ${p} with position</p>

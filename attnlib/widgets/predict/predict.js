@@ -4,18 +4,6 @@
 import { element, html, told } from "../kit/markup.js";
 import { followProgress, progress, record } from "../kit/progress.js";
 
-export const defaults = {
-  question: "",
-  answer: [],
-  labels: [],
-  tolerance: [],
-  mistakes: {},
-  unit: "",
-  explanation: "",
-  key: "",
-  typed: [],
-  revealed: false,
-};
 // What stands in the fields; whether anything was checked, and whether that were no numbers; whether
 // progress can be kept.
 export const own = { text: [], checked: false, unread: false, kept: true };

@@ -4,7 +4,6 @@
 import { element, html, told } from "../kit/markup.js";
 import { followProgress, progress, record } from "../kit/progress.js";
 
-export const defaults = { questions: [], key: "", chosen: [] };
 // Options that are picked but not checked; questions that were checked without one; whether progress can be kept.
 export const own = { picked: [], unasked: [], kept: true };
 export const shared = false;

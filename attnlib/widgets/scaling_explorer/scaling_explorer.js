@@ -9,7 +9,6 @@ import { buttons, element, html, line, select, sheet, table, text } from "../kit
 import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
 import { DIVISORS, nearest, softmax, wordVector } from "../kit/numbers.js";
 
-export const defaults = { d_k: 64, divisor: "sqrt", curves_drawn: {} };
 export const own = { lens: null };
 export const layout = "abh-instrument abh-beside";
 

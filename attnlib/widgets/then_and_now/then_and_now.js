@@ -3,16 +3,6 @@
  */
 import { buttons, element, html, line, sheet, text } from "../kit/markup.js";
 
-export const defaults = {
-  norm_first: false,
-  rms: false,
-  rotary: false,
-  grouped: false,
-  swiglu: false,
-  qk_norm: false,
-  window: false,
-  part: "norm_first",
-};
 export const layout = "abh-instrument";
 export const label = () => "The layer of 2017 and the layer of today";
 
@@ -427,6 +417,6 @@ export function live(view) {
   view.on("next", "click", () => {
     const next = NAMES.find((name) => !view.state()[name]);
     if (next) view.glide({ [next]: true, part: next });
-    else view.glide(defaults);
+    else view.glide({ ...Object.fromEntries(NAMES.map((name) => [name, false])), part: NAMES[0] });
   });
 }
