@@ -1,7 +1,5 @@
 """AttentionExplorer: its weights in Python and in JavaScript, its traits, its errors."""
 
-import math
-
 import ipywidgets
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import AttentionExplorer
-from attnlib.widgets.kit.constants import word_vector
+from attnlib.widgets.kit.constants import DIVISORS, word_vector
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
@@ -25,7 +23,7 @@ def test_it_is_an_ipywidget_that_links():
     ipywidgets.link((slider, "value"), (explorer, "d_k"))
     assert explorer.d_k == 7
     slider.value = 131
-    assert explorer.scores.shape == (6, 6) and explorer.Q.shape == (6, 131)
+    assert explorer.d_k == 131
     seen = []
     explorer.observe(lambda change: seen.append(change["new"]), "d_k")
     slider.value = 5
@@ -39,70 +37,65 @@ def test_interactive_output_follows_a_trait():
     slider = ipywidgets.IntSlider(value=3, min=1, max=512)
     ipywidgets.link((slider, "value"), (explorer, "d_k"))
     output = ipywidgets.interactive_output(
-        lambda d_k: lengths.append(explorer.Q.shape[1]), {"d_k": slider}
+        lambda d_k: lengths.append(explorer.d_k), {"d_k": slider}
     )
     slider.value = 11
     assert lengths == [3, 11], output.outputs
 
 
-def test_weights_follow_the_equations():
-    explorer = AttentionExplorer(sentence="one two three four five", d_k=13, mask="causal")
-    scores = explorer.Q @ explorer.K.T / math.sqrt(13)
-    expected = np.zeros((5, 5))
-    for i in range(5):
-        powers = np.exp(scores[i, : i + 1])
-        expected[i, : i + 1] = powers / powers.sum()
-    np.testing.assert_allclose(explorer.weights, expected, rtol=1e-12)
-
-
-def test_weights_are_those_of_the_library():
-    explorer = AttentionExplorer(sentence="a b c d e f g", d_k=11, mask="both", length=5)
-    mask = attnlib.causal_mask(7) & attnlib.padding_mask([5], 7)[0]
-    blend = attnlib.scaled_dot_product_attention(explorer.Q, explorer.K, explorer.V, mask)
-    np.testing.assert_allclose(explorer.output, blend[0], rtol=1e-12)
-    np.testing.assert_allclose(explorer.weights, blend[1], rtol=1e-12)
-
-
-@some
-@given(explorers)
-def test_rows_sum_to_one_whatever_is_set(explorer):
-    assert explorer.tokens == explorer.sentence.split()
-    np.testing.assert_allclose(explorer.weights.sum(axis=1), 1)
-    assert (explorer.weights[~explorer.allowed] == 0).all()
+def attended(explorer):
+    """Return what attnlib makes of the sentence: scores, the mask, weights and output."""
+    tokens = explorer.sentence.split()
+    queries, keys, values = (
+        np.stack([word_vector(word, role, size) for word in tokens])
+        for role, size in (("query", explorer.d_k), ("key", explorer.d_k), ("value", 4))
+    )
+    n = len(tokens)
+    real = attnlib.padding_mask([min(explorer.length, n)], n)[0]
+    allowed = {
+        "none": np.ones((n, n), bool),
+        "causal": attnlib.causal_mask(n),
+        "padding": np.broadcast_to(real, (n, n)),
+        "both": attnlib.causal_mask(n) & real,
+        "window": attnlib.window_mask(n, explorer.width),
+    }[explorer.mask]
+    scale = 1 / DIVISORS[explorer.divisor](explorer.d_k)
+    output, weights = attnlib.scaled_dot_product_attention(
+        queries, keys, values, allowed, scale=scale
+    )
+    return {"scores": queries @ keys.T, "allowed": allowed, "weights": weights, "output": output}
 
 
 @some
 @given(explorers)
 def test_javascript_computes_what_attnlib_computes(explorer):
     found = js(explorer, "compute(state)")
-    assert found["tokens"] == explorer.tokens
-    np.testing.assert_allclose(found["scores"], explorer.scores, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(found["allowed"], explorer.allowed)
-    np.testing.assert_allclose(found["weights"], explorer.weights, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found["output"], explorer.output, rtol=0, atol=1e-9)
+    assert found["tokens"] == explorer.sentence.split()
+    for name, expected in attended(explorer).items():
+        np.testing.assert_allclose(found[name], expected, rtol=1e-9, atol=1e-9)
 
 
 @some
 @given(explorers)
 def test_copied_code_gives_the_weights_and_the_output(explorer):
     names = run(js(explorer, "code(state)"))
-    assert names["tokens"] == explorer.tokens
-    np.testing.assert_allclose(names["weights"], explorer.weights, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(names["output"], explorer.output, rtol=0, atol=1e-6)
+    assert names["tokens"] == explorer.sentence.split()
+    for name in ("weights", "output"):
+        np.testing.assert_allclose(names[name], attended(explorer)[name], rtol=0, atol=1e-6)
 
 
 def test_picture_shows_the_numbers():
     explorer = AttentionExplorer(sentence="x y z", mask="causal", row=2)
-    soup = picture(explorer)
+    soup, weights = picture(explorer), attended(explorer)["weights"]
     cells = [
         [cell.get_text() for cell in row.find_all("td")] for row in soup.select("table tr")[1:]
     ]
     assert cells[0] == ["1.00", "masked", "masked"]
-    assert cells[2] == [f"{weight:.2f}" for weight in explorer.weights[2]]
+    assert cells[2] == [f"{weight:.2f}" for weight in weights[2]]
     texts = [text.get_text() for text in soup.svg.find_all("text")]
-    for weight in explorer.weights[2]:
+    for weight in weights[2]:
         assert texts.count(f"{weight:.2f}") >= 2  # in the heatmap, and on its bar
-    assert soup.select_one("[data-part=largest]").get_text() == f"{explorer.weights[2].max():.2f}"
+    assert soup.select_one("[data-part=largest]").get_text() == f"{weights[2].max():.2f}"
 
 
 def test_word_vectors_have_mean_0_and_variance_1():

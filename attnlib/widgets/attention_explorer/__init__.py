@@ -2,17 +2,13 @@
 
 import re
 
-import numpy as np
 import traitlets
 
-from attnlib.attention import softmax
-from attnlib.masks import causal_mask, padding_mask, window_mask
 from attnlib.widgets.kit.base import CourseWidget, Whole
-from attnlib.widgets.kit.constants import DIVISORS, word_vector
+from attnlib.widgets.kit.constants import DIVISORS
 
 MAX_TOKENS = 64
 MAX_D_K = 512
-D_V = 4  # size of a value
 MASKS = ("none", "causal", "padding", "both", "window")
 
 
@@ -60,60 +56,7 @@ class AttentionExplorer(CourseWidget):
 
     @traitlets.validate("sentence")
     def _check_sentence(self, proposal):
-        n = len(_words(proposal["value"]))
+        n = len(re.findall(r"[^ \t\r\n]+", proposal["value"]))
         if not 1 <= n <= MAX_TOKENS:
             raise ValueError(f"sentence needs 1 to {MAX_TOKENS} words; got {n}")
         return proposal["value"]
-
-    @property
-    def tokens(self):
-        """The words of the sentence."""
-        return _words(self.sentence)
-
-    @property
-    def Q(self):  # noqa: N802
-        """One query a word, (n, d_k)."""
-        return np.stack([word_vector(word, "query", self.d_k) for word in self.tokens])
-
-    @property
-    def K(self):  # noqa: N802
-        """One key a word, (n, d_k)."""
-        return np.stack([word_vector(word, "key", self.d_k) for word in self.tokens])
-
-    @property
-    def V(self):  # noqa: N802
-        """One value a word, (n, 4)."""
-        return np.stack([word_vector(word, "value", D_V) for word in self.tokens])
-
-    @property
-    def scores(self):
-        """Dot products of queries and keys, not yet divided, (n, n)."""
-        return self.Q @ self.K.T
-
-    @property
-    def allowed(self):
-        """True where a query may attend to a key, (n, n)."""
-        n = len(self.tokens)
-        real = padding_mask([min(self.length, n)], n)[0]
-        return {
-            "none": np.ones((n, n), bool),
-            "causal": causal_mask(n),
-            "padding": np.broadcast_to(real, (n, n)),
-            "both": causal_mask(n) & real,
-            "window": window_mask(n, self.width),
-        }[self.mask]
-
-    @property
-    def weights(self):
-        """The attention weights, (n, n): each row sums to 1."""
-        scaled = self.scores / DIVISORS[self.divisor](self.d_k)
-        return softmax(np.where(self.allowed, scaled, -np.inf))
-
-    @property
-    def output(self):
-        """What the weights make of the values, (n, 4)."""
-        return self.weights @ self.V
-
-
-def _words(sentence):
-    return [word for word in re.split(r"[ \t\r\n]+", sentence) if word]

@@ -98,16 +98,3 @@ class CostCalculator(CourseWidget):
             "reading": attention / (moved * self.bytes) if n else 0.0,
             "writing": one_row / (fetched * self.bytes),
         }
-
-    @property
-    def longest(self):
-        """The most tokens whose weights and cache fit into `memory`, up to 2^40; 0 for none."""
-        low, high = 0, 2**40
-        while low < high:
-            middle = (low + high + 1) // 2
-            found = self.at(middle)
-            if found["weights"] + found["cache"] <= self.memory * 1e9:
-                low = middle
-            else:
-                high = middle - 1
-        return low

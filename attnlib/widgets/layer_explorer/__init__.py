@@ -103,13 +103,6 @@ class LayerExplorer(CourseWidget):
         return _mean_length(self.states)
 
     @property
-    def cosines(self):
-        """Cosine between any two of the last token vectors, (7, 7)."""
-        last = self.states[-1]
-        unit = last / np.linalg.norm(last, axis=-1, keepdims=True)
-        return unit @ unit.T
-
-    @property
     def curves(self):
         """Everything against depth, 0 to 24, as a dict of arrays (25,).
 

@@ -130,20 +130,6 @@ class PositionsExplorer(CourseWidget):
         return words @ words.T + self.bias[self.head]
 
     @property
-    def similarity(self):
-        """What the offset alone does, (127,): key minus query from -63 to 63.
-
-        PE(p) · PE(p + k) for sinusoidal; the score for none and rotary; for ALiBi and relative
-        what the picked head adds to the score.
-        """
-        by_offset = {
-            "sinusoidal": self.encoding @ self.encoding.T,
-            "alibi": self.bias[self.head],
-            "relative": self.bias[self.head],
-        }.get(self.kind, self.scores)  # each diagonal holds one number
-        return np.concatenate([by_offset[-1], by_offset[0, 1:]])
-
-    @property
     def inputs(self):
         """Scene "order": what goes in for dog, bites and man, (3, 4)."""
         places = [2, 1, 0] if self.swapped else [0, 1, 2]
@@ -154,17 +140,3 @@ class PositionsExplorer(CourseWidget):
         """Scene "order": what comes out for dog, bites and man, (3, 4), and the weights, (3, 3)."""
         X = self.inputs
         return scaled_dot_product_attention(X, X, X)
-
-    @property
-    def match(self):
-        """Scene "clocks": the dot product of the encodings of p and p + k."""
-        encoding = sinusoidal_positions(N + 16, self.d_model, base=self.base)
-        return encoding[self.position] @ encoding[self.position + self.distance]
-
-    @property
-    def turned(self):
-        """Scene "turned": the query at p + k and the key at p, turned, (2, d_model)."""
-        pairs = np.zeros((2, self.d_model))
-        width = min(4, self.d_model)
-        pairs[:, :width] = np.array([QUERY, KEY])[:, :width]
-        return rotary(pairs, [self.position + self.distance, self.position], base=self.base)

@@ -12,7 +12,6 @@ from attnlib.widgets.kit.constants import DIVISORS, word_vector
 MAX_D_K = 1024
 N_KEYS = 64
 N_QUERIES = 64
-ROW = 35  # the query whose row is shown: at every size close to the middle of many
 N_SETS = 16  # of keys behind the curves: rows that share their keys rise and fall together
 
 # Where the d_k slider stops, and where the curves are measured: eight stops an octave.
@@ -60,41 +59,6 @@ class ScalingExplorer(CourseWidget):
     def _round_curves(self):
         """The curves as the page gets them: to five digits, more than a screen has pixels."""
         return {name: [float(f"{x:.5g}") for x in curve] for name, curve in _curves().items()}
-
-    @property
-    def Q(self):  # noqa: N802
-        """The queries, (64, d_k)."""
-        return _vectors("query", N_QUERIES)[:, : self.d_k]
-
-    @property
-    def K(self):  # noqa: N802
-        """The keys, (64, d_k)."""
-        return _vectors("key", N_KEYS)[:, : self.d_k]
-
-    @property
-    def scores(self):
-        """Dot products of all queries and keys, divided, (64, 64)."""
-        return self.Q @ self.K.T / DIVISORS[self.divisor](self.d_k)
-
-    @property
-    def spread(self):
-        """Standard deviation of the scores, as measured."""
-        return float(self.scores.std())
-
-    @property
-    def weights(self):
-        """The row of weights that is shown, (64,): softmax of the scores of query 36."""
-        return softmax(self.scores[ROW])
-
-    @property
-    def largest(self):
-        """The largest weight of the row."""
-        return float(self.weights.max())
-
-    @property
-    def slope(self):
-        """How far the row's weights move when its scores do: the norm of its Jacobian."""
-        return float(jacobian_norm(self.weights))
 
     @property
     def curves(self):
