@@ -4,7 +4,6 @@ import numpy as np
 from bs4 import BeautifulSoup
 
 from _ext.widgets.page import engine
-
 from attnlib.widgets.kit.base import bounds
 
 
