@@ -32,7 +32,7 @@ def similarity(explorer):
     return np.concatenate([matrix[-1], matrix[0, 1:]])
 
 
-def match(explorer):
+def clock_match(explorer):
     """Scene "clocks": the dot product of the encodings of p and p + k, which only k decides."""
     angles = explorer.distance * explorer.base ** (
         -np.arange(0, explorer.d_model, 2) / explorer.d_model
@@ -334,7 +334,7 @@ def test_what_moves_is_what_attnlib_computes(explorer):
     outputs, weights = explorer.outputs
     for name, wanted in (("inputs", explorer.inputs), ("weights", weights), ("outputs", outputs)):
         np.testing.assert_allclose(found["order"][name], wanted, rtol=0, atol=1e-9)
-    assert found["clocks"]["match"] == pytest.approx(match(explorer), abs=1e-9)
+    assert found["clocks"]["match"] == pytest.approx(clock_match(explorer), abs=1e-9)
     first = [[math.sin(hand["from"]), math.cos(hand["from"])] for hand in found["clocks"]["pairs"]]
     encoding = attnlib.sinusoidal_positions(64, explorer.d_model, base=explorer.base)
     np.testing.assert_allclose(np.ravel(first), encoding[explorer.position], rtol=0, atol=1e-9)
@@ -353,7 +353,7 @@ def test_copied_code_of_what_moves_gives_its_numbers(explorer):
     if explorer.scene == "order":
         np.testing.assert_allclose(names["outputs"], explorer.outputs[0], rtol=0, atol=1e-9)
     elif explorer.scene == "clocks":
-        assert names["match"] == pytest.approx(match(explorer), abs=1e-9)
+        assert names["match"] == pytest.approx(clock_match(explorer), abs=1e-9)
     elif explorer.scene == "turned":
         assert names["score"] == pytest.approx(np.prod(turned(explorer), axis=0).sum(), abs=1e-9)
 
@@ -387,7 +387,7 @@ def test_hands_point_where_the_encoding_says(explorer):
         way = (tips(soup, f"[data-part={part}]") - middles) * [1, -1] / (0.94 * 40)
         np.testing.assert_allclose(way, encoding[at].reshape(-1, 2)[:shown], atol=0.005)
     match = soup.select_one("[data-part=match]").get_text()
-    assert numbers(match) == pytest.approx([match(explorer)], abs=0.0051)
+    assert numbers(match) == pytest.approx([clock_match(explorer)], abs=0.0051)
 
 
 def test_half_way_is_true_too():
