@@ -111,7 +111,12 @@
   function within(value, bound) {
     if (!bound) return true;
     if (Array.isArray(bound)) return bound.includes(value);
-    return typeof value === "number" && value >= bound.least && value <= bound.most && !(bound.whole && value % 1);
+    return (
+      typeof value === "number" &&
+      value >= bound.least &&
+      value <= bound.most &&
+      !(bound.whole && value % 1)
+    );
   }
 
   /** The settings that fit, as values: each by itself, then all of them in a picture. */
@@ -121,7 +126,8 @@
       try {
         const value = valued(texts[trait], start[trait]);
         const fits = checks[trait] ?? (() => true);
-        if (within(value, bounds[trait]) && fits(value, { ...start, ...found })) found[trait] = value;
+        if (within(value, bounds[trait]) && fits(value, { ...start, ...found }))
+          found[trait] = value;
       } catch {} // no value at all, or of another kind
     }
     try {

@@ -8,7 +8,6 @@
 import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
 import { dotProducts, multiply, numpyArray, softmax, transpose } from "../kit/numbers.js";
 
-
 export const own = { playing: false };
 export const label = ({ row, column }) =>
   `Backwards: from number ${column + 1} of ${WORDS[row]}’s output to X`;

@@ -64,7 +64,11 @@ const ROOF = { top: 286, tall: 90, least: -2, most: 12, lowest: -3 };
 
 /** The sizes that are typed, as messages call them. */
 const SIZES = {
-  d_model: "d_model", n_heads: "Heads", n_layers: "Layers", width: "The width of the window", group: "Heads that share",
+  d_model: "d_model",
+  n_heads: "Heads",
+  n_layers: "Layers",
+  width: "The width of the window",
+  group: "Heads that share",
 };
 
 export const shared = {

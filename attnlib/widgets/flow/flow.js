@@ -13,7 +13,6 @@ import { moment, plan, range, short } from "./plan.js";
 import { explain, order } from "./reading.js";
 import { scene } from "./scene.js";
 
-
 /** All numbers by their letters, and what is said about a cell: for those who check them. */
 export const compute = (s) => plan(s).made;
 export const told = (s, name) =>
@@ -216,10 +215,21 @@ const rows = (tokens, like) => (matrix, s) =>
   );
 /** Words and entries stand in the address, the parts of a layer do not. */
 export const shared = {
-  tokens: named, x: rows("tokens", "x"), memory_tokens: (tokens, s) => s.memory.length > 0 && named(tokens), memory: rows("memory_tokens", "memory"),
-  ...Object.fromEntries(Object.keys(MATRICES).slice(2).map((name) => [name, (matrix, s) => fits(matrix, s[name])])),
-  heads: false, layer: false, vocabulary: false, head: (head, s) => head < s.heads,
-  mask: (mask, s) => mask === "none" || !s.memory.length, stage: (stage, s) => plan(s).stages.some(({ id }) => id === stage),
+  tokens: named,
+  x: rows("tokens", "x"),
+  memory_tokens: (tokens, s) => s.memory.length > 0 && named(tokens),
+  memory: rows("memory_tokens", "memory"),
+  ...Object.fromEntries(
+    Object.keys(MATRICES)
+      .slice(2)
+      .map((name) => [name, (matrix, s) => fits(matrix, s[name])]),
+  ),
+  heads: false,
+  layer: false,
+  vocabulary: false,
+  head: (head, s) => head < s.heads,
+  mask: (mask, s) => mask === "none" || !s.memory.length,
+  stage: (stage, s) => plan(s).stages.some(({ id }) => id === stage),
 };
 
 export const label = ({ tokens, layer, memory, vocabulary }) =>

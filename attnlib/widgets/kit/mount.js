@@ -46,7 +46,12 @@ export function widget(name, module, bounds) {
 <p class="message" role="status"></p></fieldset></div>`);
   }
 
-  return { ...module, bounds, still, render: ({ model, el }) => mount({ ...module, bounds, own, label, still }, model, el) };
+  return {
+    ...module,
+    bounds,
+    still,
+    render: ({ model, el }) => mount({ ...module, bounds, own, label, still }, model, el),
+  };
 }
 
 // --------------------------------------------------------------------------------- The page
@@ -107,7 +112,8 @@ function morph(old, next) {
  *   say(text)               a plain message under the widget; "" clears it
  */
 function mount({ bounds, own, label, picture, still, code, pose, live }, model, el) {
-  const traits = () => Object.fromEntries(Object.keys(bounds).map((name) => [name, model.get(name)]));
+  const traits = () =>
+    Object.fromEntries(Object.keys(bounds).map((name) => [name, model.get(name)]));
   const start = { ...own, ...traits() };
   const template = document.createElement("template");
   const leaving = new AbortController();

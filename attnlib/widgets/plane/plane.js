@@ -136,7 +136,14 @@ function sentence(s, { tokens, output }) {
 <p class="answer"><b class="query">${tokens[askingPlace(s)]}</b> <span class="becomes">becomes</span><span class="brief">→</span> <b class="value" data-part="answer">(${output.map(fixed).join(", ")})</b></p></div>`;
 }
 
-const control = (s, name, title, shown, more, kind = "main") => html`<label class="${kind}"><span>${title} <b class="number">${shown}</b></span>
+const control = (
+  s,
+  name,
+  title,
+  shown,
+  more,
+  kind = "main",
+) => html`<label class="${kind}"><span>${title} <b class="number">${shown}</b></span>
 ${slider(name, s, more)}</label>`;
 
 /** The control beside the picture: how sharp, or how W_Q turns and stretches. */
