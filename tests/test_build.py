@@ -1,5 +1,6 @@
 """tools/build.py: when jupyter-book is called, what it may keep, when the site counts as built."""
 
+import os
 import subprocess
 import sys
 
@@ -165,7 +166,11 @@ def test_what_stopped_jupyter_book_is_one_line(tmp_path):
         "def main():\n    raise RuntimeError('box\\nof lines') from OSError(28, 'No space left')\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", build.JUPYTER_BOOK], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-m", "tools.jupyter_book"],
+        cwd=build.ROOT,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
     )
     assert (done.returncode, done.stderr) == (1, "Stopped: [Errno 28] No space left\n")
 

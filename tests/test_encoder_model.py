@@ -21,6 +21,7 @@ from tokenizers import normalizers, pre_tokenizers, processors
 
 from _ext.encoder import page as pages  # _ext
 from _ext.engine import Engine
+from _ext.state import PageState
 from attnlib import pretrained
 from attnlib.pretrained import MiniLM, mean_pool
 from tests.helpers import minilm_weights
@@ -189,7 +190,7 @@ def scripts(monkeypatch, folder, used=(("Encoder", "heads"),)):
     monkeypatch.setattr(pages, "PIECES", folder)
     pages.plan_script.cache_clear()
     app = SimpleNamespace(outdir=folder.parent / "site", added=[])
-    app.env = SimpleNamespace(widgets_used={"page": used})
+    app.env = SimpleNamespace(page_states={"page": PageState(widgets=set(used))})
     app.add_js_file = lambda name, **options: app.added.append((name, options))
     pages.add_files(app, "page", "", {}, None)
     pages.write_files(app, SimpleNamespace(format="html"))

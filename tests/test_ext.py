@@ -140,9 +140,9 @@ def test_bad_tex_is_an_error_and_stops_no_other_formula(cache, tex):
 
 def test_the_cache_keeps_what_is_used(cache):
     cache.get("x", False), cache.get("y", True)
-    cache.save({"inline x"})
+    cache.save({("x", False)})
     again = mathematics.FormulaCache(cache.path)
-    assert again.formulas == {"inline x": cache.formulas["inline x"]}
+    assert again.formulas == {("x", False): cache.formulas["x", False]}
     assert again.stylesheet == cache.stylesheet
     assert "_engine" not in vars(again.mathjax)  # nothing had to start
     assert list(cache.path.parent.iterdir()) == [cache.path]
@@ -156,7 +156,7 @@ def test_a_damaged_cache_is_ignored(cache, damage):
 
 def test_a_cache_of_another_version_is_ignored(cache):
     cache.get("x", False)
-    cache.save({"inline x"})
+    cache.save({("x", False)})
     stored = json.loads(cache.path.read_text())
     cache.path.write_text(json.dumps(stored | {"version": "0"}))
     assert mathematics.FormulaCache(cache.path).formulas == {}

@@ -471,7 +471,6 @@ CALLED = {
     "brotli": ("_ext/fonts.py", 'flavor = "woff2"'),
     "fontpkg-source-serif-4": ("_ext/pages/typeface.py", 'PACKAGE = "fontpkg-source-serif-4"'),
     "furo": ("_config.yml", "html_theme: furo"),
-    "jupyter-book": ("tools/build.py", "from jupyter_book"),
     "jupyterlab": ("Makefile", "-m jupyterlab"),
     "jupyterlab-myst": ("tests/site/test_jupyterlab.py", "jupyterlab-myst"),
     "nbval": ("Makefile", "--nbval"),

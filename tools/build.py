@@ -35,24 +35,6 @@ MADE = ["html", ".doctrees", "jupyter_execute"]
 # They come and go as the notebooks and the tests are used.
 IGNORED = {"__pycache__", ".ipynb_checkpoints"}
 
-# Called by its own command, jupyter-book writes colour codes even into a file. Where Sphinx has
-# said what stopped it, such as a full disk, jupyter-book adds two pages of its own calls to it.
-# Where JupyterLab is installed, jsonschema takes two seconds to make a parser of web addresses.
-JUPYTER_BOOK = """
-import sys
-sys.modules["rfc3987_syntax"] = None
-from jupyter_book.cli.main import main
-from sphinx.util.console import color_terminal, nocolor
-color_terminal() or nocolor()
-try:
-    main()
-except KeyboardInterrupt:
-    raise SystemExit(1) from None
-except RuntimeError as error:
-    cause = error.__cause__ or error
-    raise SystemExit(f"Stopped: {getattr(cause, 'orig_exc', None) or cause}") from None
-"""
-
 
 def missing():
     """Return the packages of the book that are not installed, but for those of a platform."""
@@ -135,7 +117,7 @@ def build():
     MARK.unlink(missing_ok=True)
     if before[1:] != now[1:] and (BUILD / ".doctrees").exists():
         shutil.rmtree(BUILD / ".doctrees")
-    command = [sys.executable, "-c", JUPYTER_BOOK, "build", "-W", "-n", "--keep-going", "."]
+    command = [sys.executable, "-m", "tools.jupyter_book", "build", "-W", "-n", "--keep-going", "."]
     if subprocess.run(command, cwd=ROOT, close_fds=False).returncode:
         return "The build failed: see the messages above."
     MARK.write_text("\n".join([*now[:2], left()]), encoding="utf-8")

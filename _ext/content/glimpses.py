@@ -5,14 +5,13 @@ what they say, each in a template, which a browser neither draws nor reads out. 
 in the title of its link, and what stands on the same page is already there.
 """
 
-import functools
 import posixpath
 from html import escape
 from urllib.parse import unquote
 
 from docutils import nodes
 
-from _ext.math.formulas import tex_of
+from _ext.state import of_build, of_page
 
 
 def add_glimpses(app, pagename, templatename, context, doctree):
@@ -33,24 +32,25 @@ def say(app, pagename, link):
     name, anchor = name.removesuffix(".html"), unquote(anchor)
     if not page or name not in app.env.found_docs:
         return None
-    node = anchors(app, name).get(anchor)
-    if isinstance(node, nodes.math_block):
-        return f'<div class="math">{app.formula_cache.get(*tex_of(node))}</div>'
-    return node and app.builder.render_partial(node)["fragment"]
+    if equation := of_page(app.env, name).equations.get(anchor):
+        return f'<div class="math">{of_build(app).formulas.get(*equation)}</div>'
+    if not anchor.startswith("term-"):
+        return None
+    meaning = definitions(app, name).get(anchor)
+    return meaning and app.builder.render_partial(meaning)["fragment"]
 
 
-def anchors(app, name):
-    """What a link to a page may name: {anchor: equation, or paragraph that defines a term}."""
-    if not hasattr(app, "anchors_of_pages"):
-        app.anchors_of_pages = functools.cache(lambda name: named(app.env.get_doctree(name)))
-    return app.anchors_of_pages(name)
+def definitions(app, name):
+    """What the terms of a page mean: {anchor: paragraph}."""
+    known = of_build(app).definitions
+    if name not in known:
+        known[name] = defined(app.env.get_doctree(name))
+    return known[name]
 
 
-def named(doctree):
-    """The equations and the definitions of a page, by their anchors."""
-    found = {
-        f"equation-{n['label']}": n for n in doctree.findall(nodes.math_block) if n.get("label")
-    }
+def defined(doctree):
+    """The paragraph that defines each term of a page, by its anchor."""
+    found = {}
     for item in doctree.findall(nodes.definition_list_item):
         text = next(item.findall(nodes.paragraph), None)
         if text is not None:

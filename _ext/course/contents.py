@@ -18,6 +18,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from _ext.course import chapters as course
+from _ext.state import of_build
 
 MADE = {
     "begin": course.begin,
@@ -54,9 +55,10 @@ class Hours(SphinxRole):
 
 def chapters_of(app):
     """The chapters, read once in a build: each is a notebook."""
-    if not hasattr(app, "chapters"):
-        app.chapters = course.read(Path(app.srcdir))
-    return app.chapters
+    build = of_build(app)
+    if build.chapters is None:
+        build.chapters = course.read(Path(app.srcdir))
+    return build.chapters
 
 
 def chapters_for(env):
@@ -74,29 +76,22 @@ def titles(env):
 
 def keep_titles(app):
     """Before anything is read: what the pages were called."""
-    app.titles_before = titles(app.env)
+    of_build(app).titles = titles(app.env)
 
 
 def name_anew(app, env):
     """After reading: if a page has another title, all pages, whose contents name it."""
-    return [] if titles(env) == app.titles_before else env.found_docs
+    return [] if titles(env) == of_build(app).titles else env.found_docs
 
 
 def keep_questions(app, pagename, templatename, context, doctree):
     """Give the links to chapters in the contents what each of them asks: key and how many."""
     contents = context.get("furo_navigation_tree", "")  # another theme has none
-    for page, questions in app.questions.items():
-        link = f'href="{context["pathto"](page)}"'
-        asked = f'{link} data-asks="{escape(json.dumps(questions, separators=(",", ":")))}"'
+    for chapter in filter(lambda chapter: chapter.questions, chapters_of(app)):
+        link = f'href="{context["pathto"](chapter.page)}"'
+        asked = f'{link} data-asks="{escape(json.dumps(chapter.questions, separators=(",", ":")))}"'
         contents = contents.replace(link, asked, 1)
     context["furo_navigation_tree"] = contents
-
-
-def read_questions(app, builder):
-    """Before the first page is written: the questions of all chapters, by page."""
-    app.questions = {
-        chapter.page: chapter.questions for chapter in chapters_of(app) if chapter.questions
-    }
 
 
 def setup(app):
@@ -105,6 +100,5 @@ def setup(app):
     app.add_role("hours", Hours())
     app.connect("builder-inited", keep_titles)
     app.connect("env-get-updated", name_anew)
-    app.connect("write-started", read_questions)
     app.connect("html-page-context", keep_questions, priority=950)  # after theme.py
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

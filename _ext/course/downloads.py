@@ -41,6 +41,7 @@ from sphinx.util.nodes import split_explicit_title
 
 from _ext.content.folding import ANSWER, Answer, Dropdown
 from _ext.course.contents import chapters_of
+from _ext.state import of_build
 
 logger = logging.getLogger(__name__)
 
@@ -381,11 +382,10 @@ def plain_for(app, docname):
 
 def write_wheel(app):
     """Before anything is read: the wheel. A build that goes on from an earlier one has it."""
-    app.chapters_written = set()
     if app.builder.format == "html":
         made = [*Path(app.outdir, FOLDER).glob("*.whl")] if app.env.all_docs else []
         made = made or [build_wheel(Path(app.srcdir), Path(app.outdir, FOLDER))]
-        app.wheel = made[0].name
+        of_build(app).wheel = made[0].name
 
 
 def write_notebooks(app, exception):
@@ -393,14 +393,14 @@ def write_notebooks(app, exception):
     if exception or app.builder.format != "html":
         return
     folder, address = Path(app.outdir, FOLDER), address_of(app.config)
-    wheel = folder / app.wheel
+    wheel = folder / of_build(app).wheel
     wanted = {wheel}
     for chapter in chapters_of(app):
         target, archive = (
             folder / f"{Path(chapter.page).name}.{kind}" for kind in ("ipynb", "zip")
         )
         wanted |= {target} if address else {target, archive}
-        if chapter.page not in app.chapters_written:
+        if chapter.page not in of_build(app).written:
             continue
         plain, title = plain_for(app, chapter.page), app.config.html_title
         try:
@@ -419,7 +419,7 @@ def add_links(app, pagename, templatename, context, doctree):
     """Give a chapter's page its links; `components/view-this-page.html` draws them."""
     if pagename not in {chapter.page for chapter in chapters_of(app)}:
         return
-    app.chapters_written.add(pagename)
+    of_build(app).written.add(pagename)
     suffix = "ipynb" if address_of(app.config) else "zip"
     context["download"] = context["pathto"](f"{FOLDER}/{Path(pagename).name}.{suffix}", 1)
     context["launches"] = launch_links(app.config.repository_url, pagename)

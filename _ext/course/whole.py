@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 
 from _ext.course.contents import chapters_of
+from _ext.state import of_pages
 from _ext.widgets import page as widget_slot
 
 NAME = "whole"
@@ -82,7 +83,8 @@ def add_files(app, pagename, templatename, context, doctree):
     """The styles of what stands on it, and what it says of itself."""
     if pagename != NAME:
         return
-    used = {name for page, names in app.env.widgets_used.items() if "/" in page for name in names}
+    pages = of_pages(app.env).items()
+    used = set().union(*(state.widgets for name, state in pages if "/" in name))
     for name in widget_slot.assets(sorted(used)):
         if name.endswith(".css"):
             app.add_css_file(name)

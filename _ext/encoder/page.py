@@ -14,6 +14,7 @@ import shutil
 from pathlib import Path
 
 from _ext import ROOT
+from _ext.state import of_page
 from attnlib.pretrained import PACKAGE, VERSION
 
 HERE = Path(__file__).resolve().parent
@@ -99,7 +100,7 @@ def copy(source, target):
 
 def add_files(app, pagename, templatename, context, doctree):
     """Give a page with the widget `self.encoder`, or what to say without the model."""
-    if WIDGET not in dict(app.env.widgets_used.get(pagename, ())):
+    if WIDGET not in dict(of_page(app.env, pagename).widgets):
         return
     # Before the widgets' own scripts, which look for `self.encoder`.
     if plan_script():

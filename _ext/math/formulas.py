@@ -31,6 +31,7 @@ from sphinx.util.math import get_node_equation_number
 from _ext.engine import Engine
 from _ext.math.stylesheet import MATHJAX, write_assets
 from _ext.pages.colors import themed
+from _ext.state import all_formulas, of_build, of_page
 from attnlib import palette
 
 logger = logging.getLogger(__name__)
@@ -116,29 +117,23 @@ class FormulaCache:
         try:
             stored = json.loads(self.path.read_text(encoding="utf-8"))
             if stored["version"] == version():
-                self.formulas = dict(stored["formulas"])
+                self.formulas = {(tex, display): text for tex, display, text in stored["formulas"]}
                 self._stylesheet = str(stored["stylesheet"])
         except (OSError, ValueError, KeyError, TypeError):
             pass  # a cache may be lost at any time
 
-    @staticmethod
-    def key(tex, display):
-        """The name of a formula in the cache."""
-        return f"{'block' if display else 'inline'} {tex}"
-
     def get(self, tex, display):
         """The HTML of a formula, typeset now unless it is known. Raises TexError."""
         self.add([(tex, display)])
-        drawn = self.formulas[self.key(tex, display)]
+        drawn = self.formulas[tex, display]
         if isinstance(drawn, TexError):
             raise drawn
         return drawn
 
     def add(self, formulas):
         """Typeset each (TeX, display) that is not known yet."""
-        keyed = {self.key(*each): each for each in formulas}
-        if new := {key: each for key, each in keyed.items() if key not in self.formulas}:
-            self.formulas |= zip(new, self.mathjax.typeset([*new.values()]), strict=True)
+        if new := [each for each in dict.fromkeys(formulas) if each not in self.formulas]:
+            self.formulas |= zip(new, self.mathjax.typeset(new), strict=True)
 
     @property
     def stylesheet(self):
@@ -148,8 +143,8 @@ class FormulaCache:
         return self._stylesheet
 
     def save(self, used):
-        """Write the formulas whose key is in `used`; a build that dies here leaves the old file."""
-        kept = {key: self.formulas[key] for key in sorted(used & self.formulas.keys())}
+        """Write the formulas that are `used`; a build that dies here leaves the old file."""
+        kept = [[*each, self.formulas[each]] for each in sorted(used & self.formulas.keys())]
         stored = {"version": version(), "stylesheet": self.stylesheet, "formulas": kept}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}")
@@ -184,67 +179,52 @@ def tex_of(node):
 
 def open_cache(app):
     """Before reading: the formulas of earlier builds."""
-    app.formula_cache = FormulaCache(Path(app.outdir).parent / "formulas.json")
+    of_build(app).formulas = FormulaCache(Path(app.outdir).parent / "formulas.json")
 
 
 def read_formulas(app, doctree):
     """After reading a page: typeset its formulas, and note which ones they are."""
-    keys = formulas_of(app.env).setdefault(app.env.docname, set())
+    cache, page = of_build(app).formulas, of_page(app.env, app.env.docname)
     found = [*doctree.findall(nodes.math), *doctree.findall(nodes.math_block)]
     formulas = [tex_of(node) for node in found]
-    app.formula_cache.add(formulas)
+    cache.add(formulas)
     for node, (tex, display) in zip(found, formulas, strict=True):
+        if node.get("label"):
+            page.equations[f"equation-{node['label']}"] = tex, display
         try:
-            app.formula_cache.get(tex, display)
-            keys.add(app.formula_cache.key(tex, display))
+            cache.get(tex, display)
+            page.formulas.add((tex, display))
         except TexError as error:
             logger.warning("bad TeX, %s: %s", error, tex, location=node, type="mathematics")
 
 
-def formulas_of(env):
-    """The keys of the formulas of each page; Sphinx stores them with its environment."""
-    if not hasattr(env, "formulas_of_pages"):
-        env.formulas_of_pages = {}
-    return env.formulas_of_pages
-
-
 def used_formulas(app):
-    """The keys of all the formulas of the book that are typeset."""
-    return set().union(*formulas_of(app.env).values()) & app.formula_cache.formulas.keys()
-
-
-def forget_page(app, env, docname):
-    """A page has changed or is gone."""
-    formulas_of(env).pop(docname, None)
-
-
-def merge_pages(app, env, docnames, other):
-    """Sphinx reads pages in several processes."""
-    formulas_of(env).update({name: formulas_of(other).get(name, set()) for name in docnames})
+    """The HTML of all formulas of the book, by their (TeX, display), in the order of these."""
+    cache, used = of_build(app).formulas, sorted(all_formulas(app.env))
+    cache.add(used)  # those of unchanged pages, if the file was lost
+    return {each: cache.formulas[each] for each in used}
 
 
 def write_stylesheet(app, builder):
     """Before the first page is written: the formulas of all pages are known."""
     if builder.format != "html":
         return
-    keys = set().union(*formulas_of(app.env).values())
-    # Those of unchanged pages, if the cache was lost.
-    app.formula_cache.add((key.split(" ", 1)[1], key.startswith("block")) for key in sorted(keys))
-    formulas = [app.formula_cache.formulas[key] for key in sorted(used_formulas(app))]
-    write_assets(app.formula_cache.stylesheet, formulas, Path(app.outdir, "_static"))
+    drawn = used_formulas(app).values()
+    write_assets(of_build(app).formulas.stylesheet, drawn, Path(app.outdir, "_static"))
 
 
 def save_cache(app, exception):
     """After a build, good or not: the formulas stay good. Unused ones are left out."""
-    if hasattr(app, "formula_cache") and app.env is not None and app.formula_cache.formulas:
-        app.formula_cache.save(used_formulas(app))
+    cache = of_build(app).formulas
+    if cache and cache.formulas and app.env is not None:
+        cache.save(all_formulas(app.env))
 
 
 def draw(translator, node):
     """The HTML of a math node; the TeX itself where it is bad (a warning was given)."""
     tex, display = tex_of(node)
     try:
-        return translator.builder.app.formula_cache.get(tex, display)
+        return of_build(translator.builder.app).formulas.get(tex, display)
     except TexError:
         return f"<code>{html.escape(tex)}</code>"
 
@@ -311,8 +291,6 @@ def setup(app):
     app.add_css_file("math.css", priority=300)
     app.connect("builder-inited", open_cache)
     app.connect("doctree-read", read_formulas)
-    app.connect("env-purge-doc", forget_page)
-    app.connect("env-merge-info", merge_pages)
     app.connect("write-started", write_stylesheet)
     app.connect("build-finished", save_cache)
     return {"version": "1", "env_version": 1, "parallel_read_safe": True}

@@ -501,9 +501,9 @@ def digest(drawn):
 def equations(formulas):
     """The TeX of each displayed formula, without its colours, by the digest of its MathML."""
     return {
-        digest(drawn): unwrapped(plain(key.removeprefix("block ")).strip())
-        for key, drawn in sorted(formulas.items())
-        if key.startswith("block ")
+        digest(drawn): unwrapped(plain(tex).strip())
+        for (tex, display), drawn in sorted(formulas.items())
+        if display
     }
 
 
@@ -549,10 +549,9 @@ def write_script(app, builder):
     """Before the first page is written: all formulas are typeset."""
     if builder.format != "html":
         return
-    used = {key: app.formula_cache.formulas[key] for key in used_formulas(app)}
     place = Path(app.outdir, "_static", "symbols.js")
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(script(used), encoding="utf-8")
+    place.write_text(script(used_formulas(app)), encoding="utf-8")
 
 
 def setup(app):

@@ -30,6 +30,7 @@ from traitlets import TraitError
 import attnlib.widgets
 from _ext.content.outputs import cell_of
 from _ext.engine import widget_engine
+from _ext.state import of_page
 from attnlib.widgets.kit import base, modules
 
 STORED = re.compile(r'<p data-widget="(\w+)" data-state="([^"]*)">')
@@ -65,7 +66,7 @@ def fill_slots(app, doctree):
         stored = STORED.match(html.astext()) if html else None
         if stored:
             name, state = stored[1], json.loads(unescape(stored[2]))
-            used_by(app.env).add(use(name, state))
+            of_page(app.env, app.env.docname).widgets.add(use(name, state))
             html.children = [nodes.raw("", slot(name, state), format="html")]
         elif "tag_needs-kernel" in cell_of(bundle)["classes"]:
             note = _NOTE.format(name=escape(text.astext().partition("(")[0]))
@@ -89,13 +90,8 @@ class Widget(SphinxDirective):
 
     def node(self, name, state):
         """The slot of a widget, noted for its page."""
-        used_by(self.env).add(use(name, state))
+        of_page(self.env, self.env.docname).widgets.add(use(name, state))
         return nodes.raw("", slot(name, state), format="html")
-
-
-def used_by(env):
-    """The uses of widgets by the page that is read."""
-    return env.widgets_used.setdefault(env.docname, set())
 
 
 def use(name, state):
@@ -172,7 +168,7 @@ def write_assets(app, builder):
 
 def add_files(app, pagename, templatename, context, doctree):
     """Give a page the host, the modules and the styles that its widgets need, and only those."""
-    used = app.env.widgets_used.get(pagename)
+    used = of_page(app.env, pagename).widgets
     if not used:
         return
     app.add_js_file("widget_host.js", loading_method="defer")
@@ -183,27 +179,9 @@ def add_files(app, pagename, templatename, context, doctree):
             app.add_js_file(name, loading_method="defer")
 
 
-def _begin(app):
-    if not hasattr(app.env, "widgets_used"):
-        app.env.widgets_used = {}
-
-
-def _forget(app, env, docname):
-    env.widgets_used.pop(docname, None)
-
-
-def _merge(app, env, docnames, other):
-    env.widgets_used |= {
-        name: other.widgets_used[name] for name in docnames & other.widgets_used.keys()
-    }
-
-
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("widget", Widget)
-    app.connect("builder-inited", _begin)
-    app.connect("env-purge-doc", _forget)
-    app.connect("env-merge-info", _merge)
     app.connect("doctree-read", fill_slots)
     app.connect("write-started", write_assets)
     app.connect("html-page-context", add_files)

@@ -1,0 +1,35 @@
+"""Run jupyter-book for a build: `python -m tools.jupyter_book build ...`.
+
+Called by its own command, it writes color codes even into a file, and where Sphinx has said what
+stopped it, such as a full disk, it adds two pages of its own calls to that.
+"""
+
+import gc
+import sys
+
+# Where JupyterLab is installed, jsonschema loads a parser of web addresses for a second and more,
+# and nothing here checks such an address: jsonschema does without a module that is None.
+sys.modules["rfc3987_syntax"] = None
+
+from jupyter_book.cli.main import main as jupyter_book  # noqa: E402
+from sphinx.util.console import color_terminal, nocolor  # noqa: E402
+
+
+def main():
+    """Run it and exit with its code, or with one line that says what stopped it."""
+    if not color_terminal():
+        nocolor()
+    # A build makes millions of nodes that live until its end. To look for garbage among them would
+    # take a fifth of its time.
+    gc.disable()
+    try:
+        jupyter_book()
+    except KeyboardInterrupt:
+        raise SystemExit(1) from None
+    except RuntimeError as error:
+        cause = error.__cause__ or error
+        raise SystemExit(f"Stopped: {getattr(cause, 'orig_exc', None) or cause}") from None
+
+
+if __name__ == "__main__":
+    main()
