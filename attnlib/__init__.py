@@ -5,24 +5,12 @@ NumPy is all it needs. Where there is SciPy, GELU takes its error function, whic
 
 from attnlib.attention import scaled_dot_product_attention, softmax
 from attnlib.blockwise import blockwise_attention
+from attnlib.feed_forward import FeedForward, SwiGLU, feed_forward, gelu, relu, silu
 from attnlib.gradients import attention_backward, softmax_backward
-from attnlib.layers import (
-    DecoderLayer,
-    Encoder,
-    EncoderLayer,
-    FeedForward,
-    LayerNorm,
-    RMSNorm,
-    SwiGLU,
-    feed_forward,
-    gelu,
-    layer_norm,
-    relu,
-    rms_norm,
-    silu,
-)
+from attnlib.layers import DecoderLayer, Encoder, EncoderLayer
 from attnlib.masks import additive, blocked, causal_mask, padding_mask, window_mask
 from attnlib.multihead import MultiHeadAttention, merge_heads, split_heads
+from attnlib.norms import LayerNorm, RMSNorm, layer_norm, rms_norm
 from attnlib.positions import (
     alibi_bias,
     relative_position_bias,

@@ -17,8 +17,8 @@ import numpy as np
 
 from attnlib.attention import scaled_dot_product_attention
 from attnlib.bridge import from_torch
-from attnlib.layers import LayerNorm
 from attnlib.masks import additive, blocked, causal_mask, padding_mask
+from attnlib.norms import LayerNorm
 from attnlib.positions import alibi_bias
 
 STORED = Path(__file__).parent / "data" / "atlas.csv"

@@ -46,6 +46,11 @@ def read_floats(array, name):
     return array
 
 
+def widen(x):
+    """Return `x` in float32 at least: a square or an exponential can pass float16's 65504."""
+    return x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+
+
 def read_matrix(matrix, name):
     """Return a weight as an array of floats (d_in, d_out), and refuse all else."""
     matrix = read_floats(matrix, name)

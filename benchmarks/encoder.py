@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from attnlib import pretrained
+from attnlib import models
 from benchmarks.attention import processor, table
 from benchmarks.practice import at_both_speeds, resident
 from tests.conftest import STEADY, Zipped, serve
@@ -156,7 +156,7 @@ def differences(browser, site, texts, exact):
 
     With all that follows the first 8 bits, or with none of it.
     """
-    model = pretrained.load_minilm()
+    model = models.load_minilm()
     page = browser.new_page()
     if not exact:
         page.route(BLOCKED, lambda route: route.abort())
@@ -211,7 +211,7 @@ def sizes():
 def needed(texts):
     """Return how many files of rows the sentences need: the median, and 9 of 10 at most."""
     plan = json.loads(PLAN.read_text(encoding="utf-8"))
-    tokenizer = pretrained.load_minilm().tokenizer
+    tokenizer = models.load_minilm().tokenizer
     counts = [
         len({(i - plan["firstWord"]) // plan["rows"] for i in tokenizer.encode(text).ids
              if i >= plan["firstWord"]})

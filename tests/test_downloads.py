@@ -312,12 +312,12 @@ RUN = """
 import sys
 from IPython.core.interactiveshell import InteractiveShell
 sys.modules["torch"] = None
-from attnlib import pretrained
-if pretrained.is_here():
-    pretrained.load_minilm().read("Chai piyo")
+from attnlib import models
+if models.is_here():
+    models.load_minilm().read("Chai piyo")
 def missing():
-    raise pretrained.MissingModelError
-pretrained.is_here, pretrained.load_minilm = bool, missing
+    raise models.MissingModelError
+models.is_here, models.load_minilm = bool, missing
 for path in sys.argv[1:]:
     InteractiveShell.instance().reset()
     InteractiveShell.instance().safe_execfile_ipy(path, raise_exceptions=True)

@@ -22,8 +22,8 @@ from tokenizers import normalizers, pre_tokenizers, processors
 from _ext.encoder import page as pages  # _ext
 from _ext.engine import Engine
 from _ext.state import PageState
-from attnlib import pretrained
-from attnlib.pretrained import MiniLM, mean_pool
+from attnlib import models
+from attnlib.models import MiniLM, files, mean_pool
 from tests.helpers import minilm_weights
 from tools import encoder
 
@@ -80,9 +80,9 @@ def tokenizer():
 def small(monkeypatch, tmp_path, tokenizer):
     """What `make` reads of the small model, and where it writes."""
     weights = small_weights()
-    files = {"model.safetensors": save(weights), "tokenizer.json": tokenizer.to_str().encode()}
-    monkeypatch.setattr(pretrained, "read_files", lambda: files)
-    monkeypatch.setattr(pretrained, "is_here", lambda: True)
+    content = {"model.safetensors": save(weights), "tokenizer.json": tokenizer.to_str().encode()}
+    monkeypatch.setattr(files, "read_files", lambda: content)
+    monkeypatch.setattr(files, "is_here", lambda: True)
     monkeypatch.setattr(encoder, "FIRST_WORD", 6)
     monkeypatch.setattr(encoder, "ROWS", 3)
     monkeypatch.setattr(encoder, "SAMPLE", "the bank")
@@ -167,17 +167,17 @@ def test_without_the_model_one_line_says_how_to_get_it(small, monkeypatch, capsy
     monkeypatch.undo()
     monkeypatch.setattr(encoder, "READY", small.folder / "ready")
     monkeypatch.setattr(encoder, "PLAN", small.folder / "ready" / "plan.json")
-    monkeypatch.setattr(pretrained, "is_here", lambda: fault != "missing")
+    monkeypatch.setattr(files, "is_here", lambda: fault != "missing")
     if fault == "another":
         (small.folder / "model.safetensors").write_bytes(b"another")
-        files = {"model.safetensors": small.folder / "model.safetensors"}
-        monkeypatch.setattr(pretrained, "_find", lambda name, *_, **__: files[name])
+        found = {"model.safetensors": small.folder / "model.safetensors"}
+        monkeypatch.setattr(files, "_find", lambda name, *_, **__: found[name])
     if fault == "no package":
         monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
     encoder.PLAN.write_text("{}", encoding="utf-8")
     encoder.supply()
     (line,) = capsys.readouterr().out.splitlines()
-    said = {"missing": pretrained.ADVICE, "another": "SHA-256", "no package": "safetensors"}
+    said = {"missing": files.ADVICE, "another": "SHA-256", "no package": "safetensors"}
     assert line.startswith("The encoder is not in the pages: ") and said[fault] in line
     assert not encoder.READY.exists()
 
@@ -214,7 +214,7 @@ def test_a_site_without_the_model_says_how_to_get_it(small, monkeypatch):
     encoder.supply()
     _, place = scripts(monkeypatch, encoder.READY)
     ((name, options),), _ = scripts(monkeypatch, small.folder / "nothing")
-    assert name is None and pretrained.PACKAGE in options["body"] and not place.exists()
+    assert name is None and files.PACKAGE in options["body"] and not place.exists()
 
 
 # ------------------------------------------------------------------------------------ the layers
@@ -292,8 +292,8 @@ def test_the_layers_read_as_attnlib_does(small, hidden):
 def published():
     """The published tokenizer, and an engine that has ours, with the same words."""
     try:
-        theirs = pretrained.load_minilm().tokenizer
-    except pretrained.MissingModelError as missing:
+        theirs = models.load_minilm().tokenizer
+    except models.MissingModelError as missing:
         pytest.skip(str(missing))
     page = engine()
     _, words = next(encoder.pieces({}, json.loads(theirs.to_str())))

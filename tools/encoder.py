@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from attnlib import pretrained
+from attnlib import models
+from attnlib.models import files, minilm
 from tools.install import ROOT, say
 
 READY = ROOT / "_build" / "encoder"
@@ -40,8 +41,8 @@ LICENCE = f"""\
 The files in this folder are the weights and the vocabulary of all-MiniLM-L6-v2, in another form:
 rounded, and cut into pieces that a page can load.
 
-Source: https://huggingface.co/{pretrained.REPOSITORY}
-        revision {pretrained.REVISION}
+Source: https://huggingface.co/{files.REPOSITORY}
+        revision {files.REVISION}
 Makers: the authors of sentence-transformers
 Licence: Apache License, Version 2.0, https://www.apache.org/licenses/LICENSE-2.0
          (its text stands in THIRD-PARTY.txt of this site)
@@ -188,11 +189,11 @@ def sizes(weights):
     width = weights["embeddings.LayerNorm.weight"].size
     return {
         "layers": sum(name.endswith("query.weight") for name in weights),
-        "heads": pretrained.N_HEADS,
+        "heads": minilm.N_HEADS,
         "width": width,
         "inner": weights["encoder.layer.0.intermediate.dense.bias"].size,
         "places": len(weights["embeddings.position_embeddings.weight"]),
-        "eps": pretrained.EPS,
+        "eps": minilm.EPS,
     }
 
 
@@ -218,7 +219,7 @@ def letters():
         that are `spaces`, those that are words of their own (`alone`). And `spelt`, lines of a
         letter and what it becomes, but for the syllables of Hangul, for which there is a formula.
     """
-    tokenizer = pretrained.load_minilm().tokenizer
+    tokenizer = models.load_minilm().tokenizer
     tidy, split = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
     written = set("".join(tokenizer.get_vocab()))
     points = [c for c in map(chr, range(sys.maxunicode + 1)) if not "\ud800" <= c <= "\udfff"]
@@ -267,7 +268,7 @@ def runs(letters):
 def key():
     """Return a digest of all that the pieces are made from."""
     sources = [Path(__file__), KERNEL, LETTERS]
-    digest = hashlib.sha256(json.dumps(pretrained.SHA256, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(files.SHA256, sort_keys=True).encode())
     for path in sources:
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
@@ -285,27 +286,27 @@ def make():
     """Make the folder anew."""
     from safetensors.numpy import load
 
-    files = pretrained.read_files()
+    content = files.read_files()
     shutil.rmtree(READY, ignore_errors=True)
     READY.mkdir(parents=True)
     say("Making the pieces of the encoder for the pages ...")
-    weights = load(files["model.safetensors"])
-    plan = write(READY, weights, json.loads(files["tokenizer.json"]))
+    weights = load(content["model.safetensors"])
+    plan = write(READY, weights, json.loads(content["tokenizer.json"]))
     PLAN.write_text(json.dumps({"key": key(), **plan}), encoding="utf-8")
 
 
 def supply():
     """Make _build/encoder whole, or remove it and say in one line why it cannot be."""
     try:
-        if not pretrained.is_here():
-            raise pretrained.MissingModelError(
-                f"all-MiniLM-L6-v2 is not on this machine. {pretrained.ADVICE}"
+        if not models.is_here():
+            raise models.MissingModelError(
+                f"all-MiniLM-L6-v2 is not on this machine. {files.ADVICE}"
             )
         if not is_made():
             make()
     except ImportError as error:
         refuse(f"the package {error.name.partition('.')[0]} is missing")
-    except (pretrained.MissingModelError, ValueError) as error:
+    except (models.MissingModelError, ValueError) as error:
         refuse(error)
 
 

@@ -14,7 +14,8 @@ import matplotlib
 import nbformat
 import numpy as np
 
-from attnlib import pretrained
+from attnlib import models
+from attnlib.models import recordings
 from attnlib.widgets.encoder import views
 from tools.install import ROOT, say
 
@@ -59,19 +60,19 @@ class Recorder:
     def measure(self, look, sentences):
         """Answer, and keep what the function found."""
         found = self.model.measure(look, sentences)
-        self._keep("measure", pretrained.measured_name(look, sentences), found=found)
+        self._keep("measure", recordings.measured_name(look, sentences), found=found)
         return found
 
     def _keep(self, method, question, **parts):
         for part, array in parts.items():
             large = array.dtype == np.float32 and array.size > FEW
             half = array.astype(np.float16) if large else array
-            self.arrays[pretrained.recorded_name(method, question, part)] = half
+            self.arrays[recordings.recorded_name(method, question, part)] = half
 
 
 def _packed(tokens, weights):
     """Return tokens and weights as a recording holds them."""
-    return np.array(tokens), np.rint(weights * pretrained.STEPS).astype(np.uint16)
+    return np.array(tokens), np.rint(weights * recordings.STEPS).astype(np.uint16)
 
 
 def run(path, **names):
@@ -89,16 +90,16 @@ def run(path, **names):
 def main():
     """Record the chapters and the views, and say how large the recordings are."""
     try:
-        recorder = Recorder(pretrained.load_minilm())
-    except pretrained.MissingModelError as error:
+        recorder = Recorder(models.load_minilm())
+    except models.MissingModelError as error:
         return f"Stopped: {error}"
-    pretrained.load_minilm = pretrained.load_recording = lambda: recorder
+    models.load_minilm = models.load_recording = lambda: recorder
     for chapter in (HEADS, CHAPTER):
         run(chapter)
-    pretrained.RECORDING.parent.mkdir(exist_ok=True)
-    np.savez_compressed(pretrained.RECORDING, **recorder.arrays)
-    size = pretrained.RECORDING.stat().st_size
-    say(f"{len(recorder.arrays)} arrays, {size / 1e3:.0f} kB, in {pretrained.RECORDING.name}")
+    recordings.RECORDING.parent.mkdir(exist_ok=True)
+    np.savez_compressed(recordings.RECORDING, **recorder.arrays)
+    size = recordings.RECORDING.stat().st_size
+    say(f"{len(recorder.arrays)} arrays, {size / 1e3:.0f} kB, in {recordings.RECORDING.name}")
     text = json.dumps(views.record(recorder.model), ensure_ascii=False) + "\n"
     views.RECORDED.write_text(text, encoding="utf-8")
     say(f"{len(text) / 1e3:.0f} kB in {views.RECORDED.name}")

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from attnlib import bridge, induction, sinusoidal_positions
+from attnlib import bridge, sinusoidal_positions
+from attnlib.models import induction
 
 D_MODEL, D_FF = 32, 32
 N_HEADS = {1: 4, 2: 2}  # four heads in all, one layer or two

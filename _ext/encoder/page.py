@@ -15,7 +15,7 @@ from pathlib import Path
 
 from _ext import ROOT
 from _ext.state import of_page
-from attnlib.pretrained import PACKAGE, VERSION
+from attnlib.models.files import PACKAGE, VERSION
 
 HERE = Path(__file__).resolve().parent
 PIECES = ROOT / "_build" / "encoder"

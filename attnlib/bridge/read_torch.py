@@ -2,16 +2,10 @@
 
 import numpy as np
 
-from attnlib.layers import (
-    DecoderLayer,
-    Encoder,
-    EncoderLayer,
-    FeedForward,
-    LayerNorm,
-    gelu,
-    relu,
-)
+from attnlib.feed_forward import FeedForward, gelu, relu
+from attnlib.layers import DecoderLayer, Encoder, EncoderLayer
 from attnlib.multihead import MultiHeadAttention
+from attnlib.norms import LayerNorm
 
 
 def from_torch(module):

@@ -4,16 +4,10 @@ from dataclasses import is_dataclass
 
 import numpy as np
 
-from attnlib.layers import (
-    DecoderLayer,
-    Encoder,
-    EncoderLayer,
-    FeedForward,
-    LayerNorm,
-    gelu,
-    relu,
-)
+from attnlib.feed_forward import FeedForward, gelu, relu
+from attnlib.layers import DecoderLayer, Encoder, EncoderLayer
 from attnlib.multihead import MultiHeadAttention
+from attnlib.norms import LayerNorm
 
 
 def to_torch(layer):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from attnlib import attention as exact
-from attnlib import layers
+from attnlib import norms
 from attnlib.check import words
 from attnlib.check.verdict import draw, judge
 
@@ -27,7 +27,7 @@ def layer_norm(function):
     """
 
     def right(x, gamma, beta):
-        return layers.layer_norm(x, gamma, beta)
+        return norms.layer_norm(x, gamma, beta)
 
     def mean(x):
         return x.mean(axis=-1, keepdims=True)

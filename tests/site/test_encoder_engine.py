@@ -14,8 +14,8 @@ import pytest
 
 from _ext.encoder import page as pages  # _ext
 from _ext.pages import head
-from attnlib import pretrained
-from attnlib.pretrained import mean_pool
+from attnlib import models
+from attnlib.models import mean_pool
 from tests.conftest import ROOT, serve
 from tests.site.harness import BLOCKED
 from tools import encoder
@@ -61,8 +61,8 @@ def page_text(wasm=True):
 @pytest.fixture(scope="module")
 def minilm():
     try:
-        return pretrained.load_minilm()
-    except pretrained.MissingModelError as missing:
+        return models.load_minilm()
+    except models.MissingModelError as missing:
         pytest.skip(str(missing))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnlib import pretrained
+from attnlib import models
 from attnlib.widgets import Encoder
 from attnlib.widgets.encoder import views
 from tests.site.harness import (
@@ -238,7 +238,7 @@ def test_points_by_slider_by_pointer_and_by_layer(open_view):
     ("name", "printed"), [("path", "77% of"), ("search", "0.53"), ("lengths", "11 ")]
 )
 def test_what_is_copied_runs(open_view, name, printed):
-    if not pretrained.is_here():
+    if not models.is_here():
         pytest.skip("the model is not here")
     assert any(line.strip().startswith(printed) for line in copied(open_view(name))["printed"])
 

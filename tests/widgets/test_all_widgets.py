@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import attnlib.widgets
 from _ext.widgets.page import apart, scripts, slot
-from attnlib import pretrained
+from attnlib import models
 from attnlib.widgets import Encoder
 from attnlib.widgets.kit import base, modules
 from attnlib.widgets.kit.base import CourseWidget
@@ -61,7 +61,7 @@ def test_picture_is_whole_and_no_control_is_live(widget, data):
 @given(data=st.data())
 def test_copied_code_runs(widget, data):
     made = data.draw(SAMPLES[widget])
-    if widget is Encoder and not pretrained.is_here():
+    if widget is Encoder and not models.is_here():
         pytest.skip("all-MiniLM-L6-v2 is not on this machine: make install brings it")
     if js(made, "code !== undefined"):
         run(js(made, "code(state)"))

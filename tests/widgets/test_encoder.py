@@ -5,8 +5,8 @@ import pytest
 import traitlets
 from bs4 import BeautifulSoup
 
-from attnlib import pretrained
-from attnlib.pretrained import MissingModelError, Reading, mean_pool
+from attnlib import models
+from attnlib.models import MissingModelError, Reading, mean_pool
 from attnlib.widgets import Encoder
 from tests.widgets.pictures import drawn, js, picture, run
 from tests.widgets.samples import RECORDED
@@ -48,8 +48,8 @@ class Nothing:
 def model(monkeypatch):
     """A model that is here, and no recording."""
     model, nothing = Model(), Nothing()
-    monkeypatch.setattr(pretrained, "load_minilm", lambda: model)
-    monkeypatch.setattr(pretrained, "load_recording", lambda: nothing)
+    monkeypatch.setattr(models, "load_minilm", lambda: model)
+    monkeypatch.setattr(models, "load_recording", lambda: nothing)
     return model
 
 
@@ -58,13 +58,13 @@ def nowhere(monkeypatch):
     def load():
         raise MissingModelError("no model. To get it: pip install it")
 
-    monkeypatch.setattr(pretrained, "load_minilm", load)
+    monkeypatch.setattr(models, "load_minilm", load)
 
 
 @pytest.mark.parametrize("text", RECORDED)
 def test_the_page_gets_the_recorded_weights(text, nowhere):
     made = Encoder(text=text)
-    tokens, weights = pretrained.load_recording().attention(text)
+    tokens, weights = models.load_recording().attention(text)
     assert made.readings[0]["tokens"] == made.tokens == tokens
     np.testing.assert_array_equal(made.all_weights, weights)
     np.testing.assert_array_equal(made.weights, weights[3, 1])

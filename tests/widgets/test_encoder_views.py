@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from _ext.widgets.page import engine
-from attnlib import pretrained
-from attnlib.pretrained import Reading
+from attnlib import models
+from attnlib.models import Reading
 from attnlib.widgets import Encoder
 from attnlib.widgets.encoder import views
 from tests.helpers import steady
@@ -49,8 +49,8 @@ TYPED = "r => ({ ...r, states: r.states.map(x => Float64Array.from(x)) })"
 @cache
 def minilm():
     try:
-        return pretrained.load_minilm()
-    except pretrained.MissingModelError as missing:
+        return models.load_minilm()
+    except models.MissingModelError as missing:
         pytest.skip(str(missing))
 
 

@@ -8,8 +8,8 @@ import traitlets
 from bs4 import BeautifulSoup
 from hypothesis import given
 
-from attnlib import induction
-from attnlib.induction import held_out
+from attnlib.models import induction
+from attnlib.models.induction import held_out
 from attnlib.widgets import Letters
 from attnlib.widgets.letters import LETTERS
 from tests.helpers import steady

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import traitlets
 
-from attnlib import pretrained
+from attnlib import models
 from attnlib.widgets.encoder import views
 from attnlib.widgets.heads_viewer import DIGITS
 from attnlib.widgets.kit.base import CourseWidget, Whole
@@ -140,7 +140,7 @@ class Encoder(CourseWidget):
         """The vector of the sentence, of length 1, (d_model,): the mean of what is not hidden."""
         states = _reading(self.text, tuple(self._hides())).states[-1]
         kept = [i not in self.hidden for i in range(len(states))]
-        return pretrained.mean_pool(states, kept)
+        return models.mean_pool(states, kept)
 
     def _reading(self):
         return _reading(self.text, tuple(self._hides()), states=False)
@@ -157,7 +157,7 @@ class Encoder(CourseWidget):
         """Read what is to be shown; if that cannot be, say why and keep what was shown."""
         try:
             readings, trouble = SHOWS[self.view](self), ""
-        except (pretrained.MissingModelError, ValueError) as error:
+        except (models.MissingModelError, ValueError) as error:
             if change is None and isinstance(error, ValueError):
                 raise
             readings, trouble = self.readings or _begun(self.view), str(error)
@@ -189,8 +189,8 @@ def _packed(text, hidden=(), only=None):
     found = {"text": text, "hidden": list(hidden), "tokens": reading.tokens}
     if hidden:
         kept = [i not in hidden for i in range(len(reading.tokens))]
-        before = pretrained.mean_pool(_reading(text).states[-1], [True] * len(kept))
-        found["cosine"] = round(float(before @ pretrained.mean_pool(reading.states[-1], kept)), 4)
+        before = models.mean_pool(_reading(text).states[-1], [True] * len(kept))
+        found["cosine"] = round(float(before @ models.mean_pool(reading.states[-1], kept)), 4)
     if only:
         return {**found, "only": only, "weights": _hundredths(reading.weights[*only])}
     return {**found, "weights": _hundredths(reading.weights)}
@@ -218,7 +218,7 @@ def _search(widget):
     question, sentences = widget.question, widget.sentences
     if sentences == begun[0]["sentences"] and question in begun[0]["questions"]:
         return begun
-    return [*begun, views.packed_search(_made(pretrained.load_minilm), question, sentences)]
+    return [*begun, views.packed_search(_made(models.load_minilm), question, sentences)]
 
 
 def _lengths(widget):
@@ -238,19 +238,19 @@ READ = ["text", "other", "word", "hidden", "question", "sentences", "layer", "he
 def _reading(text, hidden=(), states=True):
     """What was recorded of a text, the same on every machine; else what the model reads."""
     if not hidden:
-        recording = _made(pretrained.load_recording)
+        recording = _made(models.load_recording)
         for ask in [recording.read] if states else [_weights_of, recording.read]:
             try:
                 return ask(text)
-            except pretrained.MissingModelError:
+            except models.MissingModelError:
                 pass
-    return _heard(_made(pretrained.load_minilm), text, hidden)
+    return _heard(_made(models.load_minilm), text, hidden)
 
 
 def _weights_of(text):
     """A reading without states: of many texts, only the weights were recorded."""
-    tokens, weights = _made(pretrained.load_recording).attention(text)
-    return pretrained.Reading(tokens, None, weights)
+    tokens, weights = _made(models.load_recording).attention(text)
+    return models.Reading(tokens, None, weights)
 
 
 @functools.lru_cache(4)

@@ -291,9 +291,9 @@ function pointed(cell, { tokens, weights, allowed }) {
 function code(s, at) {
   const { reading, row, hides } = compute(s, at);
   return [
-    "from attnlib import pretrained",
+    "from attnlib import models",
     "",
-    "minilm = pretrained.load_minilm()  # its error says how to get the model",
+    "minilm = models.load_minilm()  # its error says how to get the model",
     `text = ${JSON.stringify(reading.text)}`,
     `reading = minilm.read(text${hides.length ? `, hidden=[${hides.join(", ")}]` : ""})`,
     `layer, head, row = ${s.layer}, ${s.head}, ${row}  # counted from 0`,

@@ -232,9 +232,9 @@ export const lengths = {
     const points = pointsOf(s);
     const { text: sentence } = points[lookedAt(s, points)];
     return [
-      "from attnlib import pretrained",
+      "from attnlib import models",
       "",
-      "minilm = pretrained.load_minilm()",
+      "minilm = models.load_minilm()",
       `reading = minilm.read(${JSON.stringify(sentence)})`,
       "# of [CLS] and [SEP], by layer: the mean over heads and tokens that ask",
       "shares = reading.weights[..., [0, -1]].mean(axis=(1, 2))  # (n_layers, 2)",

@@ -442,9 +442,9 @@ ${telling(s, found)}</div>`,
     const apart = cosines.at(-1) < 1 - 1e-9;
     return [
       "import numpy as np",
-      "from attnlib import pretrained",
+      "from attnlib import models",
       "",
-      "minilm = pretrained.load_minilm()",
+      "minilm = models.load_minilm()",
       `first = minilm.read(${JSON.stringify(texts[0])})`,
       `second = minilm.read(${JSON.stringify(texts[1])})`,
       `a, b = first.states[:, ${i}], second.states[:, ${j}]  # ${JSON.stringify(name)}, before and after each layer`,

@@ -4,8 +4,9 @@ import numpy as np
 import traitlets
 
 from attnlib.attention import scaled_dot_product_attention, softmax
-from attnlib.layers import FeedForward, LayerNorm
+from attnlib.feed_forward import FeedForward
 from attnlib.multihead import merge_heads, split_heads
+from attnlib.norms import LayerNorm
 from attnlib.widgets.kit.base import CourseWidget, Whole
 from attnlib.widgets.kit.constants import ACROSS, CHAI_PIYO, STRAIGHT
 

@@ -6,8 +6,9 @@ import math
 import numpy as np
 import traitlets
 
-from attnlib.layers import feed_forward, layer_norm
+from attnlib.feed_forward import feed_forward
 from attnlib.multihead import MultiHeadAttention
+from attnlib.norms import layer_norm
 from attnlib.widgets.kit.base import CourseWidget, Whole
 from attnlib.widgets.kit.constants import word_vector
 

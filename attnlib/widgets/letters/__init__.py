@@ -7,8 +7,8 @@ import re
 import numpy as np
 import traitlets
 
-from attnlib import induction
 from attnlib.attention import softmax
+from attnlib.models import induction
 from attnlib.widgets.kit.base import CourseWidget, Whole
 
 LETTERS = "abcdefghijklmnop"
@@ -20,7 +20,7 @@ class Letters(CourseWidget):
 
     The model answers each letter with what followed it the last time. Lines show where its heads
     look, bars the shares of the next letter; each head can be switched off, and the page measures
-    on test sentences how many answers are right without it. See `attnlib.induction`.
+    on test sentences how many answers are right without it. See `attnlib.models.induction`.
 
     Parameters
     ----------

@@ -309,7 +309,8 @@ export function code({ text, place, off, model }) {
   const heads = off.map(([l, h]) => `, (${l}, ${h})`).join("");
   return [
     "import numpy as np",
-    "from attnlib import induction, softmax",
+    "from attnlib import softmax",
+    "from attnlib.models import induction",
     "",
     `letters = "${LETTERS}"`,
     `text = "${text}"`,

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
+from attnlib.feed_forward import FeedForward
 from attnlib.inputs import read_array, read_dtype, read_size
-from attnlib.layers import Encoder, EncoderLayer, FeedForward, LayerNorm
+from attnlib.layers import Encoder, EncoderLayer
 from attnlib.masks import causal_mask
 from attnlib.multihead import MultiHeadAttention
+from attnlib.norms import LayerNorm
 from attnlib.positions import sinusoidal_positions
 
 N_TOKENS, LENGTH = 16, 24  # the vocabulary, and how long the sentences in training were
 NO_ANSWER = -1
 FINENESS = 1024  # a stored weight is a whole number of these parts of 1: half of the bytes
-WEIGHTS = Path(__file__).with_name("data") / "induction.npz"
+WEIGHTS = Path(__file__).resolve().parent.parent / "data" / "induction.npz"
 
 _ATTENTION = ("w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v", "b_o")
 _MODEL = ("embedding", "w_out", "b_out")

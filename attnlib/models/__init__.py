@@ -1,0 +1,22 @@
+"""Trained models in the layers of this library: those of others, and those of this course.
+
+`load_minilm` returns a sentence encoder, `from_llama` one layer of a language model, and
+`induction` holds small models that this course has trained. NumPy is enough to import them.
+"""
+
+from attnlib.models.files import MissingModelError, is_here
+from attnlib.models.llama import from_llama
+from attnlib.models.minilm import MiniLM, Reading, load_minilm, mean_pool
+from attnlib.models.recordings import everyday_sentences, load_recording
+
+__all__ = [
+    "MiniLM",
+    "MissingModelError",
+    "Reading",
+    "everyday_sentences",
+    "from_llama",
+    "is_here",
+    "load_minilm",
+    "load_recording",
+    "mean_pool",
+]
