@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 
-from attnlib import models
 from attnlib.models import files, minilm
 from tools.install import ROOT, say
 
@@ -219,7 +218,7 @@ def letters():
         that are `spaces`, those that are words of their own (`alone`). And `spelt`, lines of a
         letter and what it becomes, but for the syllables of Hangul, for which there is a formula.
     """
-    tokenizer = models.load_minilm().tokenizer
+    tokenizer = minilm.load_minilm().tokenizer
     tidy, split = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
     written = set("".join(tokenizer.get_vocab()))
     points = [c for c in map(chr, range(sys.maxunicode + 1)) if not "\ud800" <= c <= "\udfff"]
@@ -298,15 +297,15 @@ def make():
 def supply():
     """Make _build/encoder whole, or remove it and say in one line why it cannot be."""
     try:
-        if not models.is_here():
-            raise models.MissingModelError(
+        if not files.is_here():
+            raise files.MissingModelError(
                 f"all-MiniLM-L6-v2 is not on this machine. {files.ADVICE}"
             )
         if not is_made():
             make()
     except ImportError as error:
         refuse(f"the package {error.name.partition('.')[0]} is missing")
-    except (models.MissingModelError, ValueError) as error:
+    except (files.MissingModelError, ValueError) as error:
         refuse(error)
 
 
