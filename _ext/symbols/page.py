@@ -20,8 +20,8 @@ from typing import NamedTuple
 from sphinx.errors import ExtensionError
 
 from _ext import ROOT
+from _ext.assets import minify
 from _ext.math.formulas import used_formulas
-from attnlib.widgets.kit import modules
 
 HERE = Path(__file__).parent
 NOTATION = ROOT / "notation.md"
@@ -538,9 +538,9 @@ def script(formulas):
         "symbols": table(NOTATION.read_text(encoding="utf-8")),
         "noRows": NO_ROWS, "rowsInCode": ROWS_IN_CODE, "numpy": NUMPY,
         "tex": equations(formulas),
-        "style": modules.minify((HERE / "symbols.css").read_text(encoding="utf-8")),
+        "style": minify((HERE / "symbols.css").read_text(encoding="utf-8"), ".css"),
     }  # fmt: skip
-    program = modules.minify((HERE / "symbols.js").read_text(encoding="utf-8"))
+    program = minify((HERE / "symbols.js").read_text(encoding="utf-8"), ".js")
     data = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
     return program.replace("KNOWN", data, 1)
 

@@ -28,6 +28,7 @@ from sphinx.util.docutils import SphinxDirective
 from traitlets import TraitError
 
 import attnlib.widgets
+from _ext.assets import minify
 from _ext.content.outputs import cell_of
 from _ext.engine import widget_engine
 from _ext.state import of_page
@@ -131,8 +132,9 @@ def scripts(uses):
     return texts
 
 
-def _call(function, *values):
-    return f"{function}({', '.join(map(json.dumps, values))});\n"
+def _call(function, name, script, *values):
+    said = name, minify(script, ".js"), *values
+    return f"{function}({', '.join(map(json.dumps, said))});\n"
 
 
 def assets(uses):
@@ -143,7 +145,7 @@ def assets(uses):
     styles = chain.from_iterable(
         base.styles(getattr(attnlib.widgets, name), view) for name, view in sorted(uses)
     )
-    texts = {(file, "css"): modules.style(file) for file in ("kit", *styles)}
+    texts = {(file, "css"): minify(modules.style(file), ".css") for file in ("kit", *styles)}
     texts |= {(file, "js"): text for file, text in scripts(uses).items()}
     return {
         f"widgets/{file}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text

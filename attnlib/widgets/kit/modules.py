@@ -3,6 +3,10 @@
 A file is known by one name everywhere outside its folder: `plane/plane.js` is "plane",
 `plane/drawing.js` is "plane_drawing", and `kit/geometry.js` is "geometry". The files that every
 widget needs are one module, "kit".
+
+Imports and exports have one form each, so that no parser of JavaScript is needed to find them:
+`import { a, b } from "./file.js";`, and `export` before a function or a constant. Any other form is
+an error, and so is the import of a name that its module does not export.
 """
 
 import functools
@@ -14,12 +18,11 @@ from pathlib import Path
 _WIDGETS = Path(__file__).parent.parent
 # All pages with widgets load these files, so they are joined: one request instead of six.
 _KIT = {"heatmap", "keyboard_grid", "markup", "mount", "numbers", "progress"}
-_IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[\w./]*/\w+)\.js";\n', re.MULTILINE)
-_LINK = re.compile(r'^import \{(.*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(
+    r'^import \{(\s*\w+(?:,\s*\w+)*,?\s*)\} from "(\.[\w./]*/\w+)\.js";\n', re.MULTILINE
+)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const) (\w+))", re.MULTILINE)
-# Comments and indents are for whoever reads the files; of a page's bytes they would be a quarter.
-_COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
-_ASIDE = re.compile(r"^[ \t]+|[ \t]+(?:// [^\n\"'`]*|/\*[^\n]*\*/)$", re.MULTILINE)
+_UNREAD = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def stem(widget):
@@ -44,38 +47,28 @@ def module(widget, bounds, shared=()):
     stay imports. `kit.widget` makes a widget from what the main file exports, and from the
     `bounds` of its traits (base.bounds).
     """
-    text = source(stem(widget))
+    main = stem(widget)
     before = (
         f'import * as {name} from "./{name}.js";\n' if name in shared else _enclosed(name)
         for name in imported(widget)
     )
-    exports = ", ".join(_exports(text))
+    exports = ", ".join(_exports(main))
     traits = json.dumps(bounds, separators=(",", ":"))
     return (
-        f"{''.join(before)}{_linked(text)}\n"
+        f"{''.join(before)}{_linked(main)}\n"
         f"export default kit.widget({json.dumps(widget)}, {{ {exports} }}, {traits});\n"
     )
 
 
-@functools.cache
 def source(name):
-    """Return a module, minified, with one import at its top for each module that it needs."""
-    imports, body = {}, ""
-    for path in _paths("js")[name]:
-        text = path.read_text(encoding="utf-8")
-        for names, address in _IMPORT.findall(text):
-            other = _name(Path(os.path.normpath(path.parent / address)))
-            imports.setdefault(other, []).extend(re.findall(r"\w+", names))
-        body += _IMPORT.sub("", text)
-    imports.pop(name, None)  # the files of the kit import each other
-    lines = (f'import {{{",".join(names)}}} from "./{n}.js";\n' for n, names in imports.items())
-    return "".join(lines) + minify(body)
+    """Return a module with one import at its top for each module that it needs."""
+    return _with_imports(name, 'import {{ {} }} from "./{}.js";\n')
 
 
 @functools.cache
 def style(name):
-    """Return a style, minified: that of a widget, of one of its views, or "kit"."""
-    return minify("".join(p.read_text(encoding="utf-8") for p in _paths("css")[name]))
+    """Return a style: that of a widget, of one of its views, or "kit"."""
+    return "".join(path.read_text(encoding="utf-8") for path in _paths("css")[name])
 
 
 def has_style(name):
@@ -83,9 +76,31 @@ def has_style(name):
     return name in _paths("css")
 
 
-def minify(text):
-    """Return a script or a style without comments and indentation."""
-    return _ASIDE.sub("", _COMMENT.sub("", text))
+@functools.cache
+def _read(name):
+    """Return what a module imports, {module: names}, and its text without the imports.
+
+    Raises
+    ------
+    ValueError
+        If an import or an export has another form than above, or a name is not exported.
+    """
+    imports, text = {}, ""
+    for path in _paths("js")[name]:
+        content = path.read_text(encoding="utf-8")
+        for names, address in _IMPORT.findall(content):
+            other = _name(Path(os.path.normpath(path.parent / address)))
+            imports.setdefault(other, []).extend(re.findall(r"\w+", names))
+        text += _IMPORT.sub("", content)
+    if unread := _UNREAD.search(_EXPORT.sub("", text)):
+        needed = 'import { a, b } from "./file.js"; or export before a function or a constant'
+        raise ValueError(f"the module {name} needs {needed}; got {unread[0]}")
+    for other, names in imports.items():
+        exports = _EXPORT.findall(text) if other == name else _exports(other)
+        if missing := ", ".join(sorted(set(names) - set(exports))):
+            raise ValueError(f"the module {name} imports {missing}, which {other} does not export")
+    imports.pop(name, None)  # the files of the kit import each other
+    return imports, text
 
 
 @functools.cache
@@ -105,7 +120,7 @@ def _name(path):
 
 
 def _imported(name, without):
-    for _, other in _LINK.findall(source(name)):
+    for other in _read(name)[0]:
         if other not in without:
             yield from _imported(other, without)
             yield other
@@ -113,16 +128,19 @@ def _imported(name, without):
 
 def _enclosed(name):
     """Return a module as a function that gives what the module exports."""
-    text = source(name)
-    exports = ", ".join(_exports(text))
-    inner = _EXPORT.sub("", _linked(text))
+    inner, exports = _EXPORT.sub("", _linked(name)), ", ".join(_exports(name))
     return f"const {name} = (() => {{\n{inner}\nreturn {{ {exports} }};\n}})();\n"
 
 
-def _linked(text):
+def _linked(name):
     """Return a module that takes its imports from the modules that come before it."""
-    return _LINK.sub(lambda match: f"const {{{match[1]}}} = {match[2]};\n", text)
+    return _with_imports(name, "const {{ {} }} = {};\n")
 
 
-def _exports(text):
-    return [match[1] for match in _EXPORT.finditer(text)]
+def _with_imports(name, line):
+    imports, text = _read(name)
+    return "".join(line.format(", ".join(names), m) for m, names in imports.items()) + text
+
+
+def _exports(name):
+    return _EXPORT.findall(_read(name)[1])

@@ -1,0 +1,81 @@
+"""What pages load as it is: minified without a change of what it does, and without unused rules."""
+
+import re
+
+import pytest
+import tinycss2
+
+from _ext.assets import JAVASCRIPT, minify, tokens, used_rules
+from attnlib.widgets.kit import modules
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize(
+    ("suffix", "source", "kept"),
+    [
+        (".js", "/* a */ const x = 1;\n/* b */\nconst y = 2;\n", "const x = 1;\nconst y = 2;"),
+        (".js", "go(); // then\n\n  /* both\n */ stop();", "go();\nstop();"),
+        (".js", "const a = 1 // no semicolon\nlet b", "const a = 1\nlet b"),
+        (".js", "a = `${b ? `// ${c}` : 0}  /**/`; // e", "a = `${b ? `// ${c}` : 0}  /**/`;"),
+        (".js", "a = `${b(() => { return `//`; })}`; // c", "a = `${b(() => { return `//`; })}`;"),
+        (".js", "a = /[/*\"]/.test(b) / 2; /* c */", "a = /[/*\"]/.test(b) / 2;"),
+        (".css", "/* a */ b { c: d }\n/* e */\nf::after { content: '/* g */' }",
+         'b { c: d }\n\nf::after { content: "/* g */" }'),
+    ],
+)  # fmt: skip
+def test_minified_is_the_source_without_comments_and_indentation(suffix, source, kept):
+    assert minify(source, suffix).strip() == kept
+
+
+def test_minified_scripts_have_the_tokens_of_their_sources():
+    def of(text):
+        return [token.text for token in tokens(JAVASCRIPT.parse(text.encode()).root_node)]
+
+    for folder in ("_ext", "attnlib"):
+        for file in (ROOT / folder).rglob("*.js"):
+            source = file.read_text(encoding="utf-8")
+            assert of(minify(source, ".js")) == of(source), file
+
+
+def test_a_script_that_cannot_be_parsed_is_refused():
+    with pytest.raises(ValueError, match="a script that can be parsed; got 'const x = = 1;'"):
+        minify("const x = = 1;", ".js")
+
+
+@pytest.mark.parametrize(
+    ("style", "used"),
+    [
+        (".here{a:b}.gone{c:d}", ".here{a:b}"),
+        ("p,.gone p,#here,#gone{a:b}", "p,#here{a:b}"),
+        ("p:not(.gone),:is(.gone,.here){a:b}", "p:not(.gone),:is(.gone,.here){a:b}"),
+        ("@media print{.gone{a:b}}@media(width>3em){.here{a:b}}", "@media(width>3em){.here{a:b}}"),
+        ('@page :first{a:b}.here::after{content:"}.gone{"}', None),
+    ],
+)
+def test_rules_without_an_element_go(style, used):
+    rules = tinycss2.parse_stylesheet(style, skip_whitespace=True)
+    assert used_rules(rules, {"here"}) == (used or style)
+
+
+@pytest.mark.parametrize(
+    ("script", "got"),
+    [
+        ('import { two as of } from "../kit/numbers.js";\n', "import { two as of }"),
+        ('import numbers from "../kit/numbers.js";\n', "import numbers"),
+        ("export let a = 1;\n", "export let a"),
+        ("export default a;\n", "export default a"),
+        ("export const { a } = b;\n", "export const { a }"),
+        (
+            'import { three } from "../kit/numbers.js";\n',
+            "imports three, which kit does not export",
+        ),
+    ],
+)
+def test_what_cannot_be_joined_is_refused(tmp_path, monkeypatch, script, got):
+    file = tmp_path / "new" / "new.js"
+    file.parent.mkdir()
+    file.write_text(f"const b = 1;\n{script}", encoding="utf-8")
+    paths = modules._paths("js")
+    monkeypatch.setattr(modules, "_paths", lambda suffix: paths | {"new": [file]})
+    with pytest.raises(ValueError, match=f"the module new .*{re.escape(got)}"):
+        modules.source("new")
