@@ -23,20 +23,19 @@ import time
 import types
 import warnings
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import attnlib
 from attnlib import check, relative_position_bias, scaled_dot_product_attention, softmax
-from attnlib.check import verdict as judges
-from attnlib.check.verdict import Crash, attempt, parts, same
-from attnlib.check.words import OVERFLOW
+from attnlib.check import Checker, Verdict, attempts
+from attnlib.check.advice import OVERFLOW
+from attnlib.check.attempts import Crash, parts, same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-CHECKERS = sorted({*check.__all__} - {"Verdict", "judge"})
+CHECKERS = sorted({*check.__all__} - {"Checker", "Verdict"})
 every_checker = pytest.mark.parametrize("name", CHECKERS)
 
 
@@ -129,7 +128,7 @@ def test_verdicts_are_the_same_each_time(name):
 @every_checker
 def test_every_planned_mistake_is_one_that_learners_make(name):
     said = [repr(said) for *_, said in verdicts(name, "-")]
-    planned = [words for words, _ in description(name)["mistakes"]]
+    planned = {words for words, _ in getattr(check, name).wrong_answers()}
     assert [words for words in planned if not any(words in line for line in said)] == []
 
 
@@ -149,7 +148,7 @@ def test_what_is_no_function_is_called_so(name):
         said = getattr(check, name)(thing)
         assert repr(said) == "Not solved yet: there is no function to check."
     said = getattr(check, name)(np.zeros((2, 3)))
-    message = "Hand over the function itself, without calling it; got ndarray."
+    message = "Pass the function itself, without calling it; you passed ndarray."
     assert not said and repr(said) == message
 
 
@@ -203,36 +202,26 @@ def test_wrong_parameters_are_named(name):
     assert not said and "solution raised TypeError: solution() takes 0 positional" in repr(said)
 
 
-# How a checker describes its first inputs.
-GIVEN = {
-    "weighted_average": "signal (7,)",
-    "softmax": "scores (3, 5)",
-    "attention_for_one_query": "query (7,), keys (5, 7) and values (5, 3)",
-    "attention": "Q (3, 7), K (5, 7) and V (5, 11)",
-    "scaled_scores": "Q (3, 7) and K (5, 7)",
-    "causal_mask": "n_q = 5 and n_k = 5",
-    "padding_mask": "lengths [2, 5, 4] and n_k = 7",
-    "masked_softmax": "scores (5, 7) and mask (5, 7)",
-    "leak_test": "an attention function",
-    "split_heads": "x (5, 21) and n_heads = 3",
-    "merge_heads": "heads (3, 5, 7)",
-    "sinusoidal_positions": "n = 7 and d_model = 22",
-    "relative_bias": "S (3, 5) and table (11,)",
-    "layer_norm": "x (5, 7), gamma (7,) and beta (7,)",
-    "cross_attention": "X (3, 7), M (5, 11), W_Q (7, 13), W_K (11, 13) and W_V (11, 2)",
-    "cached_attention": "X (2, 3), keys (5, 11), values (5, 13), "
-    "W_Q (3, 11), W_K (3, 11) and W_V (3, 13)",
-    "online_softmax": "s (7,), V (7, 3) and block = 2",
-    "mean_price": "a model function, sentence = [3, 1, 4, 1, 5] and start = 6",
-    "grouped_attention": "queries (6, 5, 11), keys (3, 7, 11) and values (3, 7, 13)",
-    "softmax_backward": "A (3, 5) and dA (3, 5)",
-}
-
-
 @every_checker
-def test_errors_name_the_function_and_its_input(name):
-    message = f"solution raised KeyError: 'key' when given {GIVEN[name]}."
-    assert repr(verdict(name, "{}['key']")) == message
+def test_errors_name_the_function_and_its_inputs(name):
+    said = repr(verdict(name, "{}['key']"))
+    assert said.startswith("solution raised KeyError: 'key' when given ")
+    given = re.findall(r"\w+", said.partition("when given ")[2])
+    assert [each for each in table()[name][0].split(", ") if each not in given] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("softmax", "scores (3, 5)"),
+        ("causal_mask", "n_q = 5 and n_k = 5"),
+        ("padding_mask", "lengths [2, 5, 4] and n_k = 7"),
+        ("leak_test", "an attention function"),
+        ("mean_cross_entropy", "a model function, sentence = [3, 1, 4, 1, 5] and start = 6"),
+    ],
+)
+def test_inputs_are_described_by_their_shape_or_value(name, given):
+    assert repr(verdict(name, "{}['key']")).endswith(f"when given {given}.")
 
 
 def test_errors_keep_their_words_but_no_address():
@@ -282,7 +271,7 @@ needs_signals = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no ti
 @needs_signals
 @pytest.mark.parametrize("body", ["while True: pass", "for i in iter(int, 1): scores.sum()"])
 def test_an_endless_loop_is_stopped(body, monkeypatch):
-    monkeypatch.setattr(judges, "SECONDS", 0.2)
+    monkeypatch.setattr(attempts, "SECONDS", 0.2)
     handler, timer = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)
     endless = written(f"def endless(scores):\n    try:\n        {body}\n    except Exception: pass")
     started = time.monotonic()
@@ -301,7 +290,7 @@ def test_without_signals_there_is_no_limit(monkeypatch):
     thread.join()
     assert said[0]
     for signals in {}, {"SIGALRM": 14, "signal": lambda *handler: None}:  # on Windows, in a page
-        monkeypatch.setattr(judges, "signal", types.SimpleNamespace(**signals))
+        monkeypatch.setattr(attempts, "signal", types.SimpleNamespace(**signals))
         assert check.softmax(softmax)
 
 
@@ -312,28 +301,48 @@ def test_what_a_learner_prints_is_not_shown(capsys):
         return softmax(scores)
 
     said = check.softmax(chatty)
-    assert said and repr(said).endswith("What it prints is not shown here: call it yourself.")
+    assert said and "What your function prints is not shown here" in repr(said)
     said = check.softmax(lambda scores: print(softmax(scores)))
-    assert not said and "prints but returns None: end with `return`" in repr(said)
+    assert not said and "prints its result but returns None: end it with `return`" in repr(said)
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_missing_return_is_told_from_an_empty_function():
     said = check.causal_mask(lambda n_q, n_k: np.tri(n_q, n_k) > 0 if n_q == n_k else None)
     assert repr(said) == (
-        "your function returns None for n_q = 3, n_k = 7: on that way `return` is missing."
+        "your function returns None for n_q = 3, n_k = 7: a `return` is missing on the way that "
+        "these inputs take."
     )
 
 
 def test_a_comma_too_many_is_named():
-    assert repr(check.softmax(lambda scores: (softmax(scores),))) == (
-        "A comma after what is returned makes a tuple of it. Return weights, no comma last."
-    )
+    comma = "The comma after what you return makes a tuple of it. Return the"
+    said = check.softmax(lambda scores: (softmax(scores),))
+    assert repr(said) == f"{comma} weights without a comma at the end."
+    assert repr(check.leak_test(lambda attention: (True,))).startswith(f"{comma} answer without")
 
 
-def test_lists_of_numbers_are_numbers():
-    assert check.softmax(lambda scores: softmax(scores).tolist())
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_list_or_tuple_of_numbers_is_an_array_with_a_remark(kind):
+    remark = f" One remark: you returned a {kind.__name__}, which was read as an array."
+
+    def numbers(array):
+        return kind(array.tolist() if array.ndim == 1 else map(numbers, array))
+
+    for said in (
+        check.softmax(lambda scores: numbers(softmax(scores))),
+        check.attention(lambda Q, K, V: (*map(numbers, scaled_dot_product_attention(Q, K, V)),)),
+        check.online_softmax(lambda s, V, block: kind(softmax(s) @ V)),
+    ):
+        assert said and remark in repr(said)
     assert check.attention(lambda Q, K, V: [*scaled_dot_product_attention(Q, K, V)])
+
+
+def test_several_arrays_are_not_one():
+    said = check.softmax(lambda scores: (softmax(scores), scores))
+    assert not said and repr(said) == (
+        "Return the weights only, as one array of shape (3, 5). You returned a tuple of 2 arrays."
+    )
 
 
 def test_an_object_that_fails_when_looked_at():
@@ -351,17 +360,17 @@ def test_an_object_that_fails_when_looked_at():
         __name__ = property(Shy.__getattr__)
 
     thing = Nameless("Thing", (), {})()
-    assert repr(check.softmax(thing)).endswith("without calling it; got Thing.")
-    assert "got Thing" in repr(check.softmax(lambda scores: thing))
+    assert repr(check.softmax(thing)).endswith("without calling it; you passed Thing.")
+    assert "of type Thing" in repr(check.softmax(lambda scores: thing))
 
 
 def test_a_list_that_a_learner_changes():
     def popping(model, sentence, start):
-        price = judges.attempt(description("mean_price")["right"], (model, sentence, start)).result
+        loss = check.mean_cross_entropy.right(model, sentence, start)
         sentence.append(0)
-        return float(price)
+        return float(loss)
 
-    assert "changes its input sentence in place" in repr(check.mean_price(popping))
+    assert "changes its input sentence in place" in repr(check.mean_cross_entropy(popping))
 
 
 def test_numbers_that_look_alike_get_more_digits():
@@ -371,14 +380,14 @@ def test_numbers_that_look_alike_get_more_digits():
 
 
 def test_results_of_three_axes_are_judged():
-    cases = {"a batch": (np.ones((2, 3, 5)),)}
-    said = check.judge(lambda x: 2 * softmax(x), softmax, [], cases, {"weights": "x"})
+    three = Checker("", softmax, {"weights": "x"}, {"a batch": (np.ones((2, 3, 5)),)}, [])
+    said = three(lambda x: 2 * softmax(x))
     assert not said and "each entry of your weights is 2 times" in repr(said)
 
 
-def test_a_judge_needs_cases():
-    with pytest.raises(ValueError, match="needed cases and returns; got 0 and 1"):
-        check.judge(len, len, [], {}, {"length": "of it"})
+def test_a_checker_needs_cases():
+    with pytest.raises(ValueError, match="needs cases and returns; got 0 and 1"):
+        Checker("", len, {"length": "of it"}, {}, [])
 
 
 def test_warnings_are_not_leaked_and_settings_are_kept():
@@ -419,42 +428,31 @@ def test_a_result_that_changes_later_is_kept():
 
 
 def test_verdicts_are_values():
-    assert check.Verdict(True, "Right.") == check.Verdict(True, "Right.")
-    assert bool(check.Verdict(True, "Right.")) and not check.Verdict(False, "No.")
-    assert f"{check.Verdict(False, 'No.')}" == "No."
+    assert Verdict(True, "Right.") == Verdict(True, "Right.")
+    assert bool(Verdict(True, "Right.")) and not Verdict(False, "No.")
+    assert f"{Verdict(False, 'No.')}" == "No."
 
 
 # The checkers themselves
 
 
-def description(name):
-    """Return what a checker hands to the judge: right, mistakes, cases, as a dict."""
-    checker, found = getattr(check, name), {}
-
-    def listen(function, right, mistakes, cases, returns, **options):
-        found.update(right=right, mistakes=mistakes, cases=cases, returns=returns)
-
-    with patch.dict(checker.__globals__, judge=listen):  # each module has its own name for it
-        checker(None)
-    return found
-
-
-def answers(function, cases):
-    return [attempt(function, inputs).result for inputs in cases.values()]
+def answers(function, checker):
+    return [checker.attempt(function, inputs).result for inputs in checker.cases.values()]
 
 
 @every_checker
 def test_each_planned_mistake_is_named_by_its_own_words(name):
-    for words, mistake in description(name)["mistakes"]:
-        said = getattr(check, name)(mistake)
+    checker = getattr(check, name)
+    for words, mistake in checker.wrong_answers():
+        said = checker(mistake)
         assert not said and repr(said).endswith(words)
 
 
 @every_checker
 def test_no_two_mistakes_give_the_same_results(name):
-    about = description(name)
-    tried = [(words, answers(each, about["cases"])) for words, each in about["mistakes"]]
-    tried.append(("Right", answers(about["right"], about["cases"])))
+    checker = getattr(check, name)
+    tried = [("Right", answers(checker.right, checker))]
+    tried += [(words, answers(each, checker)) for words, each in checker.wrong_answers()]
     for (words, results), (other_words, others) in itertools.combinations(tried, 2):
         if words != other_words:
             assert not all(map(same, results, others)), (words, other_words)
@@ -473,20 +471,22 @@ def gap(result, wanted):
 
 @every_checker
 def test_mistakes_are_far_from_right(name):
-    about = description(name)
-    right = answers(about["right"], about["cases"])
-    for words, mistake in about["mistakes"]:
-        gaps = map(gap, answers(mistake, about["cases"]), right)
+    checker = getattr(check, name)
+    right = answers(checker.right, checker)
+    for words, mistake in checker.wrong_answers():
+        gaps = map(gap, answers(mistake, checker), right)
         assert max(gaps) > 0.05, words  # no tolerance could let it pass
 
 
 # Checkers whose functions take no floats, or return none.
-WITHOUT_FLOATS = {"causal_mask", "padding_mask", "leak_test", "mean_price", "sinusoidal_positions"}
+WITHOUT_FLOATS = {
+    *("causal_mask", "padding_mask", "leak_test", "mean_cross_entropy", "sinusoidal_positions")
+}
 
 
 @pytest.mark.parametrize("name", [name for name in CHECKERS if name not in WITHOUT_FLOATS])
 def test_float64_from_float32_is_remarked_upon(name):
-    right = description(name)["right"]
+    right = getattr(check, name).right
 
     def is_float32(value):
         return isinstance(value, np.ndarray) and value.dtype == np.float32
@@ -523,7 +523,7 @@ WEIGHTS = {
 
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_plain_inputs_do_not_saturate_softmax(name):
-    plain, second = [*description(name)["cases"].values()][:2]
+    plain, second = [*getattr(check, name).cases.values()][:2]
     for inputs in (plain, second):
         weights = WEIGHTS[name](*inputs)
         weights = weights[weights.sum(axis=1) > 0]
@@ -539,7 +539,7 @@ def is_prime(n):
 
 @every_checker
 def test_sizes_are_distinct_primes(name):
-    plain, second, *_ = description(name)["cases"].values()
+    plain, second, *_ = getattr(check, name).cases.values()
     if name == "causal_mask":
         plain = second  # its first inputs are square, as self-attention is
     sizes = {
@@ -561,7 +561,7 @@ def test_sizes_are_distinct_primes(name):
         ),
         "cached_attention": lambda X, keys, values, *_: (*X.shape, *keys.shape, values.shape[1]),
         "online_softmax": lambda s, V, block: (*V.shape, block),
-        "mean_price": lambda model, sentence, start: (len(sentence), model([0]).shape[1]),
+        "mean_cross_entropy": lambda model, sentence, start: (len(sentence), model([0]).shape[1]),
         "grouped_attention": lambda queries, keys, values: (
             len(queries) // len(keys),
             *keys.shape,
@@ -573,15 +573,15 @@ def test_sizes_are_distinct_primes(name):
 
 
 def test_the_masks_of_masked_softmax_block_and_let_through():
-    (_, mask), (_, empty), *_ = description("masked_softmax")["cases"].values()
+    (_, mask), (_, empty), *_ = check.masked_softmax.cases.values()
     assert (2 <= mask.sum(axis=1)).all() and (mask.sum(axis=1) < 7).any()
     assert (mask.sum(axis=0) < 5).any()
     assert not empty[2].any() and empty.any(axis=1).sum() == 4
 
 
 def test_numbers_name_their_place():
-    (x, _), *_ = description("split_heads")["cases"].values()
-    (heads,), *_ = description("merge_heads")["cases"].values()
+    (x, _), *_ = check.split_heads.cases.values()
+    (heads,), *_ = check.merge_heads.cases.values()
     assert x[2, 13] == 213 and len(np.unique(x)) == x.size
     assert np.array_equal(np.hstack(heads), x)
 
@@ -589,7 +589,7 @@ def test_numbers_name_their_place():
 def test_offsets_leave_the_table_and_stay_within_it():
     reach = [
         (1 - len(S), S.shape[1] - 1, len(table) // 2)
-        for S, table in description("relative_bias")["cases"].values()
+        for S, table in check.relative_bias.cases.values()
     ]
     within, beyond, before, *_ = reach
     assert -within[2] <= within[0] and within[1] <= within[2]
@@ -599,46 +599,43 @@ def test_offsets_leave_the_table_and_stay_within_it():
 
 
 def test_epsilon_counts_in_rows_of_small_spread():
-    x, gamma, beta = description("layer_norm")["cases"]["rows of small spread"]
+    x, gamma, beta = check.layer_norm.cases["rows of small spread"]
     assert (x.var(axis=1) < 1e-5).all()
-    right = description("layer_norm")["right"](x, gamma, beta)
+    right = check.layer_norm.right(x, gamma, beta)
     outside = gamma * (x - x.mean(1, keepdims=True)) / (x.std(1, keepdims=True) + 1e-5) + beta
     assert np.abs(outside - right).max() > 1
 
 
 def test_the_maximum_of_online_softmax_rises_and_stays():
-    s, _, block = description("online_softmax")["cases"]["seven keys in blocks of 2"]
+    s, _, block = check.online_softmax.cases["seven keys in blocks of 2"]
     largest = [s[i : i + block].max() for i in range(0, len(s), block)]
     running = np.maximum.accumulate(largest)
     assert len(s) % block and len(set(running)) > 1 and (largest < running).any()
 
 
 def test_the_attention_functions_leak_as_they_say():
-    about = description("leak_test")
     leaks = dict(
-        zip(about["cases"], map(bool, answers(about["right"], about["cases"])), strict=True)
+        zip(check.leak_test.cases, answers(check.leak_test.right, check.leak_test), strict=True)
     )
     assert [name for name, leak in leaks.items() if not leak] == [
         "causal attention",
         "an attention whose output is always zero",
-        "an attention that hands each token its own value",
-        "an attention that hands each token the value before it",
+        "an attention that gives each token its own value",
+        "an attention that gives each token the value before it",
     ]
     assert len(leaks) == 22
 
 
-def test_the_judge_needs_only_a_list():
-    """A new checker is a right answer, mistakes, inputs and the name of the result."""
-
-    def double(function):
-        return check.judge(
-            function,
-            right=lambda number: 2 * number,
-            mistakes=[("You squared it.", lambda number: number**2)],
-            cases={"three": (np.array([3.0]),)},
-            returns={"double": "one number"},
-        )
-
+def test_a_checker_is_only_a_list():
+    """A new checker is a right answer, the name of its result, inputs and mistakes."""
+    double = Checker(
+        "Check the double of a number.",
+        right=lambda number: 2 * number,
+        returns={"double": "one number"},
+        cases={"three": (np.array([3.0]),)},
+        mistakes=["You squared it.", lambda number: number**2],
+    )
     assert double(lambda number: number + number)
     assert repr(double(lambda number: number * number)) == "You squared it."
     assert "expected 6, got 5" in repr(double(lambda number: number + 2))
+    assert double.__doc__ == "Check the double of a number."

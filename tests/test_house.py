@@ -73,6 +73,8 @@ MOST_LINES = 12
 # Of a chapter of the second edition; course.py says what counts.
 MOST_WORDS, MOST_OPEN_LINES, MOST_COLUMNS = 2500, 60, 76
 
+MOST_LINES_OF_A_FUNCTION = 60  # from `def` to its end, with what is nested
+
 # Made by the commands, never part of the checkout.
 NOT_OURS = {".git", ".venv", "_build", "__pycache__", ".ipynb_checkpoints", ".hypothesis"}
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:home|Users|root|work|opt|tmp)/\w")
@@ -140,6 +142,17 @@ def test_torch_is_imported_inside_functions_only():
         if any("torch" in imported(node) for node in outside_functions(tree))
     ]
     assert_none(offences)
+
+
+def test_checkers_are_made_of_small_functions():
+    long = [
+        f"{path}:{node.lineno}: {node.name} has {node.end_lineno - node.lineno + 1} lines"
+        for module, path, tree in modules()
+        for node in ast.walk(tree)
+        if module == "check" and isinstance(node, ast.FunctionDef)
+        if node.end_lineno - node.lineno >= MOST_LINES_OF_A_FUNCTION
+    ]
+    assert_none(long, f"a function has at most {MOST_LINES_OF_A_FUNCTION} lines")
 
 
 def test_import_attnlib_loads_the_mathematics_alone():
@@ -341,7 +354,7 @@ def test_the_reference_names_everything_public():
     page = (ROOT / "reference.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\.\. auto\w+:: attnlib\.(\w+)$", page, re.MULTILINE))
     assert documented == set(attnlib.__all__)
-    checkers = set(check.__all__) - {"Verdict", "judge"}
+    checkers = set(check.__all__) - {"Checker", "Verdict"}
     assert checkers == set(re.findall(r"`(\w+)`", page.partition("## The checkers")[2]))
 
 

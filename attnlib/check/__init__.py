@@ -1,36 +1,38 @@
-"""Checkers for the exercises: hand one your function, and it says in words what is wrong.
+"""Checkers for the exercises: call one with your function, and it says in words what is wrong.
 
 >>> import numpy as np
 >>> softmax(lambda scores: np.exp(scores) / np.exp(scores).sum())
 Softmax ran over all entries at once. Each row must sum to 1 by itself.
 
-A checker is a list: the right answer, the mistakes that people make, and inputs on which no two
-of them agree. `judge` makes a verdict of it and of the learner's function. To add a checker, copy
-a short one such as `scaled_scores` into the module of its chapter, name it here, then put solutions
-into `tests/solutions.txt`; `tests/test_check.py` proves that the inputs tell them apart.
+Each checker is a `Checker`: the right answer, inputs to try, and the mistakes that people make,
+each as advice beside a wrong answer. No two wrong answers agree on all inputs. To add a checker,
+copy a short one such as `scaled_scores` into a module of its own, name it here, then put solutions
+into `tests/solutions.txt`; `tests/test_check.py` proves that the inputs separate the mistakes.
 """
 
-from attnlib.check.backwards import softmax_backward
-from attnlib.check.basics import (
+from attnlib.check.averaging import weighted_average
+from attnlib.check.caching import cached_attention
+from attnlib.check.checker import Checker, Verdict
+from attnlib.check.dot_products import (
     attention,
     attention_for_one_query,
+    cross_attention,
     scaled_scores,
-    softmax,
-    weighted_average,
 )
-from attnlib.check.costs import grouped_attention, online_softmax
-from attnlib.check.heads import (
-    merge_heads,
-    relative_bias,
-    sinusoidal_positions,
-    split_heads,
-)
-from attnlib.check.layers import cached_attention, cross_attention, layer_norm
-from attnlib.check.learning import mean_price
-from attnlib.check.masking import causal_mask, leak_test, masked_softmax, padding_mask
-from attnlib.check.verdict import Verdict, judge
+from attnlib.check.gradients import softmax_backward
+from attnlib.check.grouping import grouped_attention
+from attnlib.check.heads import merge_heads, split_heads
+from attnlib.check.leaks import leak_test
+from attnlib.check.masks import causal_mask, padding_mask
+from attnlib.check.next_tokens import mean_cross_entropy
+from attnlib.check.norms import layer_norm
+from attnlib.check.relative import relative_bias
+from attnlib.check.sinusoids import sinusoidal_positions
+from attnlib.check.softmaxes import masked_softmax, softmax
+from attnlib.check.streaming import online_softmax
 
 __all__ = [
+    "Checker",
     "Verdict",
     "attention",
     "attention_for_one_query",
@@ -38,11 +40,10 @@ __all__ = [
     "causal_mask",
     "cross_attention",
     "grouped_attention",
-    "judge",
     "layer_norm",
     "leak_test",
     "masked_softmax",
-    "mean_price",
+    "mean_cross_entropy",
     "merge_heads",
     "online_softmax",
     "padding_mask",

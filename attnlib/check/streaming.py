@@ -1,0 +1,151 @@
+# ruff: noqa: N803 -- learners write V as in the formula, and messages repeat it
+"""The checker of softmax in blocks of keys, with a running maximum."""
+
+import numpy as np
+
+from attnlib import attention as exact
+from attnlib.check.arrays import drawn, float32
+from attnlib.check.checker import Checker
+
+
+def right(s, V, block):
+    """Return the right output."""
+    return exact.softmax(s) @ V
+
+
+def shrink(old, new):
+    """Return the right factor at a new maximum."""
+    return np.exp(old - new)
+
+
+def keep(old, new):
+    """Return the factor of sums that are not rescaled."""
+    return 1
+
+
+def forget(old, new):
+    """Return the factor of sums that are replaced."""
+    return 0
+
+
+def swell(old, new):
+    """Return the factor upside down."""
+    return np.exp(new - old) if np.isfinite(old) else 1
+
+
+def latest(old, new):
+    """Return the maximum of the block alone."""
+    return new
+
+
+def first(old, new):
+    """Return the maximum of the first block."""
+    return old if np.isfinite(old) else new
+
+
+def streamed(largest_of=max, total_by=shrink, output_by=shrink, start=-np.inf, divided=True):
+    """Return the running sums with another maximum, or other factors at a new maximum."""
+
+    def online_softmax(s, V, block):
+        largest, total, output = start, 0, 0
+        for begin in range(0, len(s), block):
+            scores, values = s[begin : begin + block], V[begin : begin + block]
+            before, largest = largest, largest_of(largest, scores.max())
+            powers = np.exp(scores - largest)
+            total = total * total_by(before, largest) + powers.sum()
+            output = output * output_by(before, largest) + powers @ values
+        return output / total if divided else output
+
+    return online_softmax
+
+
+def blocks(s, V, block):
+    """Return the output of each block by itself."""
+    starts = range(0, len(s), block)
+    return [right(s[i : i + block], V[i : i + block], block) for i in starts]
+
+
+def overlapping(s, V, block):
+    """Return the output of blocks that begin at every key."""
+    often = np.minimum(np.arange(len(s)) + 1, block)
+    return right(s + np.log(often), V, block)
+
+
+def whole_blocks(s, V, block):
+    """Return the output of the blocks that are not shorter than the others."""
+    seen = len(s) // block * block
+    return right(s[:seen], V[:seen], block)
+
+
+S, V = drawn((7,), (7, 3))
+
+online_softmax = Checker(
+    """Check the average of the values under softmax, computed one block of keys at a time.
+
+    The function takes the scores s (n_k,) of one query, the values V (n_k, d_v) and block, how many
+    keys are seen at a time; it returns softmax(s) V (d_v,). The last block may be shorter.
+    """,
+    right=right,
+    returns={"output": "one number for each dimension of the values"},
+    cases={
+        "seven keys in blocks of 2": (S, V, 2),
+        "eleven keys in blocks of 3": (*drawn((11,), (11, 5), seed=2), 3),
+        "one key at a time": (S, V, 1),
+        "a block longer than all keys": (S, V, 13),
+        "scores that rise by the thousand": (S + 1e3 * np.arange(7), V, 2),
+        "scores that fall by the thousand": (S - 1e3 * np.arange(7), V, 2),
+        "scores near -10,000": (S - 1e4, V, 2),
+        "scores from -10,000 to 10,000": (1e4 * np.tanh(S), V, 3),
+        "float32": float32((S, V, 2)),
+    },
+    mistakes=[
+        "When the maximum rises, what you summed before still stands under the old one: multiply "
+        "sum and output by e^(old - new), with the old one as it was before.",
+        streamed(total_by=keep, output_by=keep),
+        "You rescale the output but not the sum of the powers. Both stand under the old maximum: "
+        "multiply both by e^(old - new).",
+        streamed(total_by=keep),
+        "You rescale the sum of the powers but not the output. Both stand under the old maximum: "
+        "multiply both by e^(old - new).",
+        streamed(output_by=keep),
+        "Your factor is upside down: a larger maximum makes old powers smaller, e^(old - new).",
+        streamed(total_by=swell, output_by=swell),
+        "There is NaN for all inputs. Often the old maximum, -inf at first, stands where it gives "
+        "infinity: use e^(old - new) and e^(s - new).",
+        lambda s, V, block: np.full_like(V[0], np.nan),
+        "Each block subtracts its own maximum, so their powers cannot be added. Keep one running "
+        "maximum, and rescale when it rises.",
+        streamed(latest, total_by=keep, output_by=keep),
+        "Your maximum can fall, and then e^(old - new) overflows: keep the larger of the old one "
+        "and that of the block.",
+        streamed(latest),
+        "You keep the maximum of the first block, so larger scores that follow overflow: let it "
+        "rise.",
+        streamed(first),
+        "Your maximum starts too high: scores far below it have powers of 0. Start at -inf.",
+        streamed(start=0),
+        "Large scores overflow: keep a running maximum, and subtract it before you raise e.",
+        streamed(lambda old, new: 0, total_by=keep, output_by=keep),
+        "You took the mean of the blocks' own softmaxes. A block with larger scores weighs more: "
+        "add up powers, and divide once at the end.",
+        lambda s, V, block: np.mean(blocks(s, V, block), axis=0),
+        "You added up the blocks' own softmaxes, so the weights sum to the number of blocks. Add "
+        "up powers, and divide once at the end.",
+        lambda s, V, block: np.sum(blocks(s, V, block), axis=0),
+        "The last block is dropped where it is shorter than the others.",
+        whole_blocks,
+        "Only the last block is left. Either sum and output are replaced, not added to, or the old "
+        "maximum stays -inf: at the end of each round it becomes the new one.",
+        streamed(total_by=forget, output_by=forget),
+        "Only the first block counts: a return inside of the loop, or no loop.",
+        lambda s, V, block: right(s[:block], V[:block], block),
+        "Your blocks overlap: the next one begins `block` keys later.",
+        overlapping,
+        "Every block takes the first values. Cut V as you cut the scores.",
+        lambda s, V, block: exact.softmax(s) @ V[np.arange(len(s)) % block],
+        "You divide by the powers of the last block alone. Add them up over all blocks.",
+        streamed(total_by=forget),
+        "The division is missing: at the end, divide the output by the sum of the powers.",
+        streamed(divided=False),
+    ],
+)
