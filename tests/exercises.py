@@ -7,10 +7,10 @@ under the name that the exercise asks for.
 
 import ast
 import functools
-import json
 import re
 from pathlib import Path
 
+from _ext.notebook import read
 from _ext.practice import page as practice
 from tests.conftest import ROOT
 from tests.test_check import table
@@ -75,8 +75,7 @@ def chapters():
     """The exercises that a page can have, by the path of their notebook."""
     found = {}
     for path in sorted((ROOT / "chapters").glob("*.ipynb")):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        found[path] = [each for each in practice.exercises(notebook) if not each.lacking]
+        found[path] = [each for each in practice.exercises(read(path)) if not each.lacking]
     return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
+from _ext.notebook import Cell, Notebook, read
 from _ext.practice import page as practice
 from _ext.practice import runner as practice_run
 from tests import exercises
@@ -57,7 +58,7 @@ def test_each_wrong_solution_is_refused_in_its_own_words(chapter, exercise):
 
 def test_all_are_solved_in_the_page():
     paths = (ROOT / "chapters").glob("*.ipynb")
-    found = [e for p in paths for e in practice.exercises(json.loads(p.read_text("utf-8")))]
+    found = [e for p in paths for e in practice.exercises(read(p))]
     assert [e.key for e in found if e.lacking] == []
 
 
@@ -78,9 +79,8 @@ def notebook(*sources):
     for source in sources:
         kind = "markdown" if source.startswith("#") else "code"
         tags = {"tags": ["answer"]} if source.startswith("%") else {}
-        lines = source.lstrip("%").splitlines(keepends=True)
-        cells.append({"cell_type": kind, "source": lines, "metadata": tags})
-    return {"cells": cells}
+        cells.append(Cell(kind, source.lstrip("%"), tags, [], ""))
+    return Notebook(cells, {})
 
 
 FIRST = "import math\nimport torch\nfrom attnlib import check, plots\nplots.use_style()\na = 2"
@@ -171,7 +171,7 @@ def test_a_page_without_what_it_takes_sends_readers_to_the_notebook(
     monkeypatch, supplied, lacking, note
 ):
     monkeypatch.setattr(practice, "own_files", lambda: {"manifest.json": b""} if supplied else {})
-    exercise = practice.Exercise("double", "double", START, "double(1) < 3", "", "", lacking)
+    exercise = practice.Exercise("double", "double", 2, START, "double(1) < 3", "", "", lacking)
     page = SimpleNamespace(body=[])
     slot = practice.practice_slot(exercise=exercise, key="chapter/double")
     practice.visit_slot(page, slot)

@@ -1,6 +1,5 @@
 """The symbols of the course: one table, what notation.md says of them, and equations as NumPy."""
 
-import json
 import math
 import re
 
@@ -9,6 +8,7 @@ import pytest
 from sphinx.errors import ExtensionError
 
 import attnlib
+from _ext import notebook
 from _ext.symbols import page as symbols
 from attnlib.models import mean_pool
 from tests.conftest import ROOT
@@ -21,10 +21,9 @@ SAID = symbols.NOTATION.read_text(encoding="utf-8")
 
 def cells(kind):
     """The text of the cells of one kind, by page."""
-    read = {n: json.loads(path.read_text(encoding="utf-8")) for n, path in NOTEBOOKS.items()}
     return {
-        n: ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == kind]
-        for n, notebook in read.items()
+        n: [cell.source for cell in notebook.read(path).cells if cell.cell_type == kind]
+        for n, path in NOTEBOOKS.items()
     }
 
 

@@ -16,6 +16,7 @@ import sys
 from contextlib import suppress
 from importlib import metadata
 
+from _ext import notebook
 from tools import pyodide
 from tools.install import BOOK_HASHES, ROOT, alone, say
 
@@ -48,23 +49,10 @@ def notebooks():
     return sorted(path for place in ("chapters", ".") for path in (ROOT / place).glob("*.ipynb"))
 
 
-def code_digest(notebook):
-    """Return a digest of a notebook's code, which `make refresh` stores beside the outputs."""
-    cells = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    # The file has lines where nbformat has one string.
-    code = ["".join(source) for source in cells]
-    return hashlib.sha256(json.dumps(code).encode()).hexdigest()[:16]
-
-
 def stale():
     """Return the names of the notebooks whose code is newer than their outputs, or has none."""
-    names = []
-    for path in notebooks():
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        shown = any(cell.get("outputs") for cell in notebook["cells"])
-        if not shown or notebook["metadata"].get("code_digest") != code_digest(notebook):
-            names.append(path.relative_to(ROOT).as_posix())
-    return names
+    old = (path for path in notebooks() if notebook.read(path).is_stale)
+    return [path.relative_to(ROOT).as_posix() for path in old]
 
 
 def files(root, patterns):

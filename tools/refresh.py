@@ -14,7 +14,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from tools.build import code_digest, notebooks
+from _ext.notebook import code_digest
+from tools.build import notebooks
 from tools.install import say
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -49,7 +50,9 @@ def refresh(path):
         where = f"{path.name}, cell {run[-1] + 1} (`{first_line}`)"
         raise CellFailedError(f"{where}: {reason(error)}") from error
     normalise(notebook)
-    notebook.metadata["code_digest"] = code_digest(notebook)
+    notebook.metadata["code_digest"] = code_digest(
+        [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    )
     after = nbformat.writes(notebook) + "\n"
     if after == before:
         return False

@@ -11,8 +11,6 @@ opens, `book.js` and `tools/pdf.py` put all answers at the end of the chapter. T
 """
 
 import html
-import json
-import re
 from itertools import groupby
 
 from docutils import nodes
@@ -22,9 +20,10 @@ from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.locale import admonitionlabels
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
+from _ext import notebook
+
 ANSWER = "Answer"  # the title of one that has none of its own
 CHECKED = "Checked: "
-PREDICTION = re.compile(r'data-widget="Predict" data-state="([^"]*)"')
 
 
 class Dropdown(Admonition):
@@ -71,11 +70,12 @@ def is_answer(node):
     return is_cell(node) or (isinstance(node, nodes.admonition) and "answer" in node["classes"])
 
 
-def prediction(node):
-    """The state of the `Predict` that a cell shows, if any."""
-    drawn = (PREDICTION.search(raw.astext()) for raw in node.findall(nodes.raw))
-    found = next(filter(None, drawn), None)
-    return json.loads(html.unescape(found[1])) if found else None
+def prediction(node, path):
+    """The state of the `Predict` that a node shows, if it is a cell of the notebook at `path`."""
+    if node.get("nb_element") != "cell_code":
+        return None
+    shown = notebook.read(path).cells[node["cell_index"]].widgets
+    return next((state for name, state in shown if name == "Predict"), None)
 
 
 def own_prompt(node):
@@ -120,14 +120,14 @@ class FoldAnswers(SphinxPostTransform):
 
     def fold(self, parent):
         """Join the answers among the children of a node."""
-        made, asked = [], None
+        made, asked, path = [], None, self.env.doc2path(self.env.docname)
         for answers, group in groupby(parent.children, is_answer):
             if answers:
                 made.append(self.joined(list(group), parent, asked))
                 asked = None
                 continue
             for node in group:
-                asked = prediction(node) or asked
+                asked = prediction(node, path) or asked
                 made.append(node)
         parent.children = []
         parent.extend(made)

@@ -17,14 +17,13 @@ import json
 import re
 import sys
 import tomllib
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import nbformat
 
-from _ext import ROOT
+from _ext import ROOT, notebook
 
 # How long things take, in seconds. Reading: words, 150 a minute; a figure, a formula of its own and
 # a line of code are looked at; a widget is moved. Practice is what the reader answers: a prediction
@@ -85,7 +84,7 @@ class Chapter:
     @cached_property
     def notebook(self):
         """Its cells and metadata."""
-        return nbformat.read(self.path, as_version=4)
+        return notebook.read(self.path)
 
     @cached_property
     def title(self):
@@ -153,7 +152,7 @@ class Chapter:
     @cached_property
     def questions(self):
         """How many questions are kept under which key: its predictions, then its quiz."""
-        code = "\n".join(c.source for c in self.notebook.cells if c.cell_type == "code")
+        code = "\n".join(self.notebook.code)
         found = dict.fromkeys(re.findall(r'\bkey="([^"]+)"', code), 1)
         for name in re.findall(r'Quiz\.for_chapter\("([^"]+)"\)', code):
             path = self.root / "attnlib" / "widgets" / "quiz" / "questions" / f"{name}.toml"
@@ -178,7 +177,7 @@ class Chapter:
     @cached_property
     def minutes(self):
         """How long its reading takes, by fives: text, figures, code, and widgets to move."""
-        code = [c.source for c in self.notebook.cells if c.cell_type == "code"]
+        code = self.notebook.code
         imports = re.findall(r"^from attnlib\.widgets import (.+)$", "\n".join(code), re.MULTILINE)
         widgets = {name.strip() for line in imports for name in line.split(",")}
         seconds = 0
@@ -376,8 +375,8 @@ def complete(chapter, following):
     """The text of a chapter's notebook, with its number, its time and the way to the next."""
     for key in chapter.needed:
         chapter.stored(key)
-    notebook = deepcopy(chapter.notebook)
-    first, last = notebook.cells[0], notebook.cells[-1]
+    written = nbformat.read(chapter.path, as_version=4)
+    first, last = written.cells[0], written.cells[-1]
     if not TIME.search(first.source):
         raise ChapterError(f"{chapter.file}: the first cell needs **Time:** in its box")
     if last.cell_type != "markdown":
@@ -385,7 +384,7 @@ def complete(chapter, following):
     first.source = TITLE.sub(lambda _: f"# {chapter.heading}", first.source, count=1)
     time = f"about {chapter.minutes} minutes, practice {chapter.practice} minutes."
     first.source = TIME.sub(time, first.source)
-    for cell in notebook.cells:
+    for cell in written.cells:
         cell.metadata.pop("jupyter", None)
         if parts := closed(cell):  # on the page, and so there
             cell.metadata["jupyter"] = {f"{part}_hidden": True for part in sorted(parts)}
@@ -393,7 +392,7 @@ def complete(chapter, following):
     if following:
         name = Path(following.file).name
         last.source += f"\n\nNext: []({name}), {following.stored('lead')}."
-    return nbformat.writes(notebook) + "\n"
+    return nbformat.writes(written) + "\n"
 
 
 def stale(root=ROOT):

@@ -9,8 +9,6 @@ import re
 from importlib.metadata import distribution
 from pathlib import Path
 
-from _ext.fonts import subset_font, woff2
-
 MATHJAX = Path(
     distribution("sphinx-mathjax-offline").locate_file("sphinx-mathjax-offline/static/mathjax")
 )
@@ -116,6 +114,9 @@ def write_assets(stylesheet, formulas, folder):
         digest = hashlib.sha256(files[family].read_bytes() + "".join(sorted(characters)).encode())
         name = f"math-{family}-{digest.hexdigest()[:8]}.woff2"
         if not (folder / name).exists():
+            # Loaded only here: fontTools takes a while, and most builds have the files already.
+            from _ext.fonts import subset_font, woff2
+
             font = subset_font(files[family], characters)
             if font is None:
                 continue

@@ -10,10 +10,7 @@ import hashlib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from fontTools.varLib.instancer import instantiateVariableFont
 from sphinx.errors import ExtensionError
-
-from _ext.fonts import subset_font, woff2
 
 PACKAGE = "fontpkg-source-serif-4"
 # Its licence reserves the name for the whole face: a part of it goes by another.
@@ -72,6 +69,11 @@ def draw(name, weights, letters):
 
     How far apart letters stand is that of the regular weight: to have it for each costs 2 KB.
     """
+    # Loaded only here: fontTools takes a while, and most builds have the files already.
+    from fontTools.varLib.instancer import instantiateVariableFont
+
+    from _ext.fonts import subset_font, woff2
+
     font = subset_font(source(name), letters, layout_features=FEATURES, name_IDs=[0, 13, 14])
     regular = instantiateVariableFont(font, {"opsz": SIZE, "wght": weights[0]}, inplace=False)
     font = instantiateVariableFont(font, {"opsz": SIZE, "wght": weights})

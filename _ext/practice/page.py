@@ -27,6 +27,7 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from _ext import ROOT
+from _ext.notebook import read
 
 HERE = Path(__file__).resolve().parent
 PYTHON = ROOT / "_build" / "pyodide"
@@ -57,6 +58,8 @@ class Exercise:
         Its name in the chapter.
     name : str
         The function that is to be written; empty if there is none.
+    at : int
+        The place of its cell in the notebook.
     start, judge, solution : str
         Its cell, the cell that judges it, and the first one that answers it; all but `start` may
         be empty.
@@ -68,6 +71,7 @@ class Exercise:
 
     key: str
     name: str
+    at: int
     start: str
     judge: str
     solution: str
@@ -101,7 +105,7 @@ def modules():
         name = ahead.pop()
         if name not in found:
             found[name] = module_file(name)
-            for node in ast.walk(ast.parse(found[name].read_text(encoding="utf-8"))):
+            for node in ast.parse(found[name].read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     ahead += modules_named(node)
     return found
@@ -241,8 +245,8 @@ def groups(cells):
     """
     inside, judgeable, heading, found = False, False, "", None
     for at, cell in enumerate(cells):
-        source, tags = cell["source"], cell["metadata"].get("tags")
-        if cell["cell_type"] == "markdown":
+        source, tags = cell.source, cell.tags
+        if cell.cell_type == "markdown":
             for line in HEADING.findall(source):
                 heading = line.lstrip("# ")
                 inside = heading == TITLE if line.startswith("## ") else inside
@@ -262,22 +266,22 @@ def groups(cells):
 
 
 def exercises(notebook):
-    """The exercises of a notebook that is read as JSON, in their order.
+    """The exercises of a notebook, in their order.
 
     One that lacks a module is left out, unless it leaves a function to the learner.
     """
-    cells = [cell | {"source": "".join(cell["source"])} for cell in notebook["cells"]]
-    code = [[*statements(c["source"])] if c["cell_type"] == "code" else [] for c in cells]
+    cells = notebook.cells
+    code = [[*statements(c.source)] if c.cell_type == "code" else [] for c in cells]
     given = len(next(filter(None, code), []))
     found = []
     for heading, at, judge, solution in groups(cells):
-        start = cells[at]["source"]
+        start = cells[at].source
         name = blank(start)
         needed = [start, judge, definitions(solution)]
         before, lacks = dependencies(needed, [*chain(*code[:at])], given)
         if name or not lacks:
             key = name or re.sub(r"\W+", "-", heading.lower())
-            found.append(Exercise(key, name, start, judge, solution, before, lacks))
+            found.append(Exercise(key, name, at, start, judge, solution, before, lacks))
     return found
 
 
@@ -286,13 +290,6 @@ def exercises(notebook):
 
 class practice_slot(nodes.General, nodes.Element):  # noqa: N801
     """The cells of an exercise; docutils names its nodes in lower case."""
-
-
-def source_of(node):
-    """The source of a code cell of a page, None for what is no such cell."""
-    if not isinstance(node, nodes.Element) or node.get("nb_element") != "cell_code":
-        return None
-    return next(node.findall(nodes.literal_block)).astext().rstrip("\n")
 
 
 class MakeSlots(SphinxPostTransform):
@@ -306,11 +303,11 @@ class MakeSlots(SphinxPostTransform):
         path = Path(self.env.doc2path(self.env.docname))
         if path.suffix != ".ipynb":
             return
-        cells = [node for node in self.document.findall(nodes.container) if source_of(node)]
+        containers = [*self.document.findall(nodes.container)]
+        cells = {node["cell_index"]: node for node in containers if "cell_index" in node}
         chapter = re.sub(r".*/(\d+-)?", "", self.env.docname)
-        for exercise in exercises(json.loads(path.read_text(encoding="utf-8"))):
-            cell = next(cell for cell in cells if source_of(cell) == exercise.start)
-            self.fill(cell, exercise, f"{chapter}/{exercise.key}")
+        for exercise in exercises(read(path)):
+            self.fill(cells[exercise.at], exercise, f"{chapter}/{exercise.key}")
 
     def fill(self, cell, exercise, key):
         """Put the slot of an exercise in the place of its cells."""

@@ -17,9 +17,8 @@ that several modules import.
 import functools
 import hashlib
 import json
-import re
 from collections import Counter
-from html import escape, unescape
+from html import escape
 from itertools import chain
 from pathlib import Path
 
@@ -31,10 +30,9 @@ import attnlib.widgets
 from _ext.assets import minify
 from _ext.content.outputs import cell_of
 from _ext.engine import widget_engine
+from _ext.notebook import stored_widget
 from _ext.state import of_page
 from attnlib.widgets.kit import base, modules
-
-STORED = re.compile(r'<p data-widget="(\w+)" data-state="([^"]*)">')
 
 _NOTE = """<div class="admonition note kernel-only">
 <p class="admonition-title">Needs a running kernel</p>
@@ -64,9 +62,9 @@ def fill_slots(app, doctree):
             continue
         outputs = {child["mime_type"]: child for child in bundle.children}
         html, text = (outputs.get(kind) for kind in ("text/html", "text/plain"))
-        stored = STORED.match(html.astext()) if html else None
+        stored = stored_widget(html.astext()) if html else None
         if stored:
-            name, state = stored[1], json.loads(unescape(stored[2]))
+            name, state = stored
             of_page(app.env, app.env.docname).widgets.add(use(name, state))
             html.children = [nodes.raw("", slot(name, state), format="html")]
         elif "tag_needs-kernel" in cell_of(bundle)["classes"]:
