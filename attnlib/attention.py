@@ -15,7 +15,7 @@ def softmax(scores, axis=-1):
 
     .. math:: A_{ij} = \frac{e^{\tilde S_{ij}}}{\sum_m e^{\tilde S_{im}}}
 
-    Eq. (5) of chapter 2; the shift by the largest score is its Eq. (7).
+    Eq. (5) of "Queries, keys and values"; the shift by the largest score is its Eq. (7).
 
     Parameters
     ----------
@@ -57,12 +57,13 @@ def softmax(scores, axis=-1):
 
 @quiet_nan
 def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=False, scale=None):
-    r"""Blend the values, each query by its own weights.
+    r"""Average the values, with attention weights of its own for each query.
 
     .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(Q K^\top / \sqrt{d_k})\, V
 
-    Eq. (2) of chapter 2. Its four steps are S = Q K^T, Eq. (3); S / sqrt(d_k), Eq. (4);
-    A = softmax of each row, Eq. (5); Z = A V, Eq. (6). A mask acts between (4) and (5).
+    Eq. (2) of "Queries, keys and values". Its four steps are S = Q K^T, Eq. (3);
+    S / sqrt(d_k), Eq. (4); A = softmax of each row, Eq. (5); Z = A V, Eq. (6). A mask acts between
+    (4) and (5).
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ def softmax_in_place(scores, axis=-1):
 def weighted_sum(weights, values, mask=None, causal=False, first=0):
     """Return weights @ values, in which a blocked value counts for nothing, not even as NaN.
 
-    Eq. (6) of chapter 2. `mask`, `causal` and `first` are those of `block_scores`.
+    Eq. (6) of "Queries, keys and values". `mask`, `causal` and `first` are those of `block_scores`.
     """
     output = weights @ values
     if np.isfinite(output).all():

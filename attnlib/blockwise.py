@@ -7,23 +7,23 @@ import numpy as np
 from attnlib.attention import block_scores, weighted_sum
 from attnlib.inputs import quiet_nan, read_inputs, read_mask, read_scale, read_size
 
-# e^30 is about 1e13: such powers, times values between these, stay inside float32, as do sums.
+# e^30 is about 1e13: such exponentials, times values between these, stay inside float32, and so
+# do their sums.
 SAFE, LEAST, MOST = 30.0, 1e-18, 1e18
 
 
 @quiet_nan
 def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale=None, block=128):
-    r"""Blend the values as `scaled_dot_product_attention`, without ever holding (n_q, n_k).
+    r"""Average the values as `scaled_dot_product_attention`, without ever holding (n_q, n_k).
 
     .. math::
 
         m_i &= \max_j \tilde S_{ij} \\
         Z_i &= \frac{\sum_j e^{\tilde S_{ij} - m_i} V_j}{\sum_j e^{\tilde S_{ij} - m_i}}
 
-    Eq. (6) of chapter 14. A row of scores is needed whole for its softmax, but no row needs
-    another: `block` rows at a time share one buffer, in which they become scores, then powers.
-    The division by the row's sum waits until the values are blended, where it is d_v numbers a
-    row and not n_k.
+    Eq. (6) of "What it costs". The softmax needs a whole row of scores, but no row needs another,
+    so `block` rows at a time share one buffer for their scores and then their exponentials. The
+    division by the sum of the row comes last, where it takes d_v divisions a row instead of n_k.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     Source
     ------
     Rabe and Staats 2021, *Self-attention Does Not Need O(n^2) Memory*. They also cut the keys
-    into blocks, with a running maximum (Milakov and Gimelshein 2018), which chapter 14 builds.
+    into blocks, with a running maximum (Milakov and Gimelshein 2018), which "What it costs" builds.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     values = np.broadcast_to(values, (*leading, n_k, d_v))
 
     # No score is larger than the longest query times the longest key (Cauchy-Schwarz). If even
-    # its power cannot overflow, the shift by the row's maximum changes nothing and is spared.
+    # its exponential cannot overflow, the shift by the row's maximum changes nothing: leave it out.
     largest = abs(scale) * _longest(queries, wide) * _longest(keys, wide)
     shift = (
         not largest < SAFE
@@ -98,11 +98,11 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
             block_scores(scores, block_mask, causal, first)
             if shift:
                 scores -= scores.max(-1, keepdims=True, initial=np.finfo(wide).min)
-            powers = np.exp(scores, out=scores)
-            total = (powers @ ones[:seen])[:, None]  # a sum, by the faster product
+            exponentials = np.exp(scores, out=scores)
+            total = (exponentials @ ones[:seen])[:, None]  # a sum, by the faster product
             total[total == 0] = 1  # a query with nothing to attend to keeps its zeros
-            blended = weighted_sum(powers, head_values[:seen], block_mask, causal, first)
-            np.divide(blended, total, out=output[head][rows], casting="same_kind")
+            summed = weighted_sum(exponentials, head_values[:seen], block_mask, causal, first)
+            np.divide(summed, total, out=output[head][rows], casting="same_kind")
     return output
 
 

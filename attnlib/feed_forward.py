@@ -24,7 +24,7 @@ except ImportError:  # the same numbers, one at a time
 
 
 def relu(x):
-    r"""Keep what is positive: max(0, x), Eq. (3) of chapter 8.
+    r"""Keep what is positive: max(0, x), Eq. (3) of "The encoder layer".
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ def relu(x):
 
 @quiet_nan
 def gelu(x):
-    r"""Weigh x by the share of a standard normal that lies below it.
+    r"""Multiply x by the probability that a standard normal variable is smaller than x.
 
     .. math:: \mathrm{GELU}(x) = \frac{x}{2} \left(1 + \mathrm{erf}(x / \sqrt 2)\right)
 
-    Eq. (4) of chapter 8, the exact form and not the tanh that stands in for it.
+    Eq. (4) of "The encoder layer": the exact form, not the approximation by a tanh.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def gelu(x):
 
 @quiet_nan
 def silu(x):
-    r"""Weigh x by its own sigmoid; also called swish.
+    r"""Multiply x by its own sigmoid; also called swish.
 
     .. math:: \mathrm{SiLU}(x) = \frac{x}{1 + e^{-x}}
 
@@ -124,11 +124,11 @@ def silu(x):
 
 @quiet_nan
 def feed_forward(x, w_1, b_1, w_2, b_2, activation=relu):
-    r"""Two products with a bend between them, for each token by itself.
+    r"""Apply two matrix products with an activation between them, to each token by itself.
 
     .. math:: \mathrm{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2
 
-    Eq. (2) of chapter 8.
+    Eq. (2) of "The encoder layer".
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def feed_forward(x, w_1, b_1, w_2, b_2, activation=relu):
 
 @dataclass(eq=False)
 class FeedForward:
-    """`feed_forward` with what it has learned: call it with tokens (..., n, d_model).
+    """`feed_forward` with its parameters: call it with tokens (..., n, d_model).
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class SwiGLU:
 
     .. math:: \mathrm{SwiGLU}(x) = (\mathrm{SiLU}(x W_{gate}) \odot x W_{up})\, W_{down}
 
-    Eq. (2) of chapter 15. One product says how much of the other passes. It has no biases.
+    Eq. (2) of "Since 2017". One product decides how much of the other passes. It has no biases.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ def softmax_backward(weights, grad_weights):
         = A_{ij} \Bigl(\frac{\partial L}{\partial A_{ij}}
         - \sum_m A_{im} \frac{\partial L}{\partial A_{im}}\Bigr)
 
-    Eq. (1) of chapter 12: the Jacobian of the softmax, diag(A) - A A^T for each row A, times the
-    gradient of that row. The table itself, n_k by n_k for each row, is never made.
+    Eq. (1) of "Backwards by hand": the Jacobian of the softmax, diag(A) - A A^T for each row A,
+    times the gradient of that row. The Jacobian itself, n_k by n_k for each row, is never made.
 
     Parameters
     ----------
@@ -75,8 +75,9 @@ def attention_backward(queries, keys, values, grad_output, mask=None, *, causal=
         dQ &= dS\, K / \sqrt{d_k} \\
         dK &= dS^\top Q / \sqrt{d_k}
 
-    Eqs. (2) to (5) of chapter 12, where dX stands for the gradient of the loss with respect to X
-    and dS comes from dA by Eq. (1). The weights A are computed again rather than asked for.
+    Eqs. (2) to (5) of "Backwards by hand", where dX stands for the gradient of the loss with
+    respect to X, and dS comes from dA by Eq. (1). The attention weights A are computed again, so
+    that a caller does not have to keep them.
 
     Parameters
     ----------

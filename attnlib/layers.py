@@ -27,8 +27,8 @@ class EncoderLayer:
         X' &= \mathrm{Norm}(X + \mathrm{MultiHead}(X)) \\
         X'' &= \mathrm{Norm}(X' + \mathrm{FFN}(X'))
 
-    Eqs. (5) and (6) of chapter 8: post-norm, as in the paper. With `norm_first`, its Eqs. (7)
-    and (8): X' = X + MultiHead(Norm(X)) and X'' = X' + FFN(Norm(X')).
+    Eqs. (5) and (6) of "The encoder layer": post-norm, as in the paper. With `norm_first`, its
+    Eqs. (7) and (8): X' = X + MultiHead(Norm(X)) and X'' = X' + FFN(Norm(X')).
 
     Parameters
     ----------
@@ -52,8 +52,9 @@ class EncoderLayer:
 
     Examples
     --------
-    Other parts make another layer: this one is of the kind that Llama has.
+    Other parts make another layer. This one has the parts of a layer of Llama.
 
+    >>> from attnlib import RMSNorm, SwiGLU
     >>> rng = np.random.default_rng(0)
     >>> heads = MultiHeadAttention.init(8, 4, rng, bias=False, n_kv_heads=2)
     >>> network = SwiGLU(*rng.normal(size=(2, 8, 16)), rng.normal(size=(16, 8)))
@@ -128,13 +129,11 @@ class EncoderLayer:
             As `MultiHeadAttention`.
         """
         x = read_tokens(x, "x", self.d_model)
-        mask = read_mask(mask, scores_shape(x, x))
         if self.norm_first:
-            normed = self.norm_1(x)
-            attended, weights = self.attention.attend(normed, normed, mask)
+            attended, weights = self.attention(self.norm_1(x), mask=mask)
             x = x + attended
             return x + self.feed_forward(self.norm_2(x)), weights
-        attended, weights = self.attention.attend(x, x, mask)
+        attended, weights = self.attention(x, mask=mask)
         x = self.norm_1(x + attended)
         return self.norm_2(x + self.feed_forward(x)), weights
 
@@ -145,7 +144,7 @@ class Encoder:
 
     .. math:: X_{l+1} = \mathrm{Layer}_l(X_l)
 
-    Eq. (9) of chapter 8.
+    Eq. (9) of "The encoder layer".
 
     Parameters
     ----------
@@ -255,7 +254,8 @@ class DecoderLayer:
         X^{(2)} &= \mathrm{Norm}(X^{(1)} + \mathrm{MultiHead}(X^{(1)}, M)) \\
         X^{(3)} &= \mathrm{Norm}(X^{(2)} + \mathrm{FFN}(X^{(2)}))
 
-    Eqs. (2) to (4) of chapter 10. With `norm_first` each norm moves inside, before its sublayer.
+    Eqs. (2) to (4) of "Encoder, decoder, writing". With `norm_first` each norm stands before its
+    sublayer instead of after it.
 
     Parameters
     ----------
@@ -354,19 +354,17 @@ class DecoderLayer:
         """
         x = read_tokens(x, "x", self.d_model)
         memory = read_tokens(memory, "memory", self.cross_attention.w_k.shape[0])
-        mask = read_mask(mask, scores_shape(x, x))
+        # The attention would call it "mask" in its errors.
         memory_mask = read_mask(memory_mask, scores_shape(x, memory), "memory_mask")
-        own, cross = self.attention.attend, self.cross_attention.attend
         if self.norm_first:
-            normed = self.norm_1(x)
-            attended, self_weights = own(normed, normed, mask)
+            attended, self_weights = self.attention(self.norm_1(x), mask=mask)
             x = x + attended
-            attended, cross_weights = cross(self.norm_2(x), memory, memory_mask)
+            attended, cross_weights = self.cross_attention(self.norm_2(x), memory, memory_mask)
             x = x + attended
             return x + self.feed_forward(self.norm_3(x)), self_weights, cross_weights
-        attended, self_weights = own(x, x, mask)
+        attended, self_weights = self.attention(x, mask=mask)
         x = self.norm_1(x + attended)
-        attended, cross_weights = cross(x, memory, memory_mask)
+        attended, cross_weights = self.cross_attention(x, memory, memory_mask)
         x = self.norm_2(x + attended)
         return self.norm_3(x + self.feed_forward(x)), self_weights, cross_weights
 

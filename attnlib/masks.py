@@ -1,8 +1,8 @@
 """Masks: who may attend to whom. Rows are queries, columns are keys, True = may attend.
 
-A mask acts between Eqs. (4) and (5) of chapter 2: a blocked score becomes -inf, so that its weight
-is 0. Masks combine with `&`. `additive` and `blocked` translate to the two other conventions that
-a reader meets.
+A mask acts between Eqs. (4) and (5) of "Queries, keys and values": a blocked score becomes -inf, so
+that its attention weight is 0. Masks combine with `&`. `additive` and `blocked` translate to the
+two other conventions that a reader meets.
 """
 
 import numpy as np

@@ -26,7 +26,7 @@ def split_heads(x, n_heads):
 
     .. math:: X_h[i] = X[i,\; h d : (h + 1) d]
 
-    Eq. (3) of chapter 6.
+    Eq. (3) of "Many heads".
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def merge_heads(x):
 
     .. math:: X[i] = \mathrm{Concat}(X_1[i], \dots, X_h[i])
 
-    Eq. (2) of chapter 6, its Concat.
+    The Concat in Eq. (2) of "Many heads".
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class MultiHeadAttention:
         \mathrm{head}_i &= \mathrm{Attention}(X W_Q^i, M W_K^i, M W_V^i) \\
         \mathrm{MultiHead}(X, M) &= \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_h) W_O
 
-    Eqs. (1) and (2) of chapter 6. The columns of one head stand side by side in `w_q`, `w_k`
+    Eqs. (1) and (2) of "Many heads". The columns of one head stand side by side in `w_q`, `w_k`
     and `w_v`: head i owns columns i * d to (i + 1) * d. M is X itself in self-attention.
 
     Parameters
@@ -290,10 +290,6 @@ class MultiHeadAttention:
         if score_bias is not None:
             score_bias = read_floats(score_bias, "score_bias")
             read_mask(score_bias, (*leading, self.n_heads, n_q, n_k), "score_bias")
-        return self.attend(x, memory, mask, score_bias)
-
-    def attend(self, x, memory, mask=None, score_bias=None):
-        """Return what a call gives, for arrays that have been read."""
         queries = _split(project(x, self.w_q, self.b_q), self.n_heads)  # (..., n_heads, n_q, d_k)
         keys = _split(project(memory, self.w_k, self.b_k), self.n_kv_heads)
         values = _split(project(memory, self.w_v, self.b_v), self.n_kv_heads)

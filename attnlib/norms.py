@@ -13,7 +13,7 @@ def layer_norm(x, gamma=None, beta=None, eps=1e-5):
 
     .. math:: \mathrm{LayerNorm}(x) = \gamma \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta
 
-    Eq. (1) of chapter 8. The variance is that of the row itself, divided by d.
+    Eq. (1) of "The encoder layer". The variance is that of the row itself, divided by d.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def rms_norm(x, gamma=None, eps=1e-6):
 
     .. math:: \mathrm{RMSNorm}(x) = \gamma \frac{x}{\sqrt{\frac{1}{d} \sum_j x_j^2 + \varepsilon}}
 
-    Eq. (1) of chapter 15: the layer norm without its mean and without its shift.
+    Eq. (1) of "Since 2017": the layer norm without its mean and without its shift.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def rms_norm(x, gamma=None, eps=1e-6):
 
 @dataclass(eq=False)
 class LayerNorm:
-    """`layer_norm` with what it has learned: call it with tokens (..., n, d_model).
+    """`layer_norm` with its parameters: call it with tokens (..., n, d_model).
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class LayerNorm:
 
 @dataclass(eq=False)
 class RMSNorm:
-    """`rms_norm` with what it has learned: call it with tokens (..., n, d_model).
+    """`rms_norm` with its parameters: call it with tokens (..., n, d_model).
 
     Parameters
     ----------

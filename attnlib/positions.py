@@ -26,7 +26,7 @@ def sinusoidal_positions(n, d_model, *, base=10000.0, dtype=np.float64):
         PE(p, 2i) &= \sin(p / b^{2i / d_{model}}) \\
         PE(p, 2i + 1) &= \cos(p / b^{2i / d_{model}})
 
-    Eqs. (2) and (3) of chapter 7.
+    Eqs. (2) and (3) of "Where am I? Positions".
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ def rotary(x, positions=None, *, base=10000.0, layout="interleaved", scale=1.0):
         (a, b) &\mapsto (a \cos \theta - b \sin \theta,\; a \sin \theta + b \cos \theta) \\
         \theta &= \frac{p}{s\, b^{2i / d}}
 
-    Eq. (5) of chapter 7. Queries and keys are turned, values are not; the score of a pair then
-    depends on where the two stand only through the distance between them.
+    Eq. (5) of "Where am I? Positions". Queries and keys are rotated, values are not, so that the
+    score of a pair depends on the two positions only through the distance between them.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def alibi_bias(n_heads, n_q, n_k=None, *, dtype=np.float64):
 
     .. math:: B_{hij} = -m_h |i - j|
 
-    Eq. (6) of chapter 7. The slopes m_h are 2^(-8/h), 2^(-16/h), ... for h heads.
+    Eq. (6) of "Where am I? Positions". The slopes m_h are 2^(-8/h), 2^(-16/h), ... for h heads.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def relative_position_bias(table, n_q, n_k=None):
 
     .. math:: B_{hij} = T_h[\mathrm{clip}(j - i, -m, m) + m]
 
-    Eq. (7) of chapter 7.
+    Eq. (7) of "Where am I? Positions".
 
     Parameters
     ----------

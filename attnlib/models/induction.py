@@ -1,4 +1,7 @@
-"""A task whose attention is known beforehand, and the small trained models of chapter 13."""
+"""A task whose attention is known in advance, and small models that this course trained on it.
+
+"A model that learnt to look back" shows both.
+"""
 
 import copy
 from dataclasses import dataclass
@@ -24,7 +27,7 @@ _MODEL = ("embedding", "w_out", "b_out")
 
 
 def answers(tokens):
-    """Return what followed each token the last time it was there: the task of chapter 13.
+    """Return what followed each token the last time it occurred: the task of the models.
 
     Parameters
     ----------
@@ -74,8 +77,9 @@ def held_out():
 class TokenModel:
     """An encoder that reads tokens and answers with tokens.
 
-    Embeddings plus sinusoidal positions, Eq. (1) of chapter 7; a causal encoder, Eq. (9) of
-    chapter 8; then one score for each token of the vocabulary, Eq. (1) of chapter 13.
+    Embeddings plus sinusoidal positions, Eq. (1) of "Where am I? Positions"; a causal encoder,
+    Eq. (9) of "The encoder layer"; then one logit for each token of the vocabulary, Eq. (1) of
+    "A model that learnt to look back".
 
     Parameters
     ----------
@@ -115,7 +119,7 @@ class TokenModel:
         return x @ self.w_out + self.b_out, weights
 
     def accuracy(self, tokens, answers):
-        """Return the share of right answers where there is one."""
+        """Return the accuracy: how many of the answers that exist are right, from 0 to 1."""
         scores, _ = self(tokens)
         asked = answers != NO_ANSWER
         return float((scores.argmax(axis=-1) == answers)[asked].mean())

@@ -84,7 +84,7 @@ def mean_pool(states, mask):
     .. math:: \bar x = \frac{\sum_i M_i x_i}{\sum_i M_i}, \qquad
               u = \frac{\bar x}{\lVert \bar x \rVert}
 
-    Eqs. (1) and (2) of chapter 16.
+    Eqs. (1) and (2) of "A real encoder".
 
     Parameters
     ----------
