@@ -99,10 +99,10 @@ def use(name, state):
 
 
 @functools.cache
-def apart():
-    """The files that a page has once or not at all.
+def shared_modules():
+    """Return the modules that a page loads once or not at all.
 
-    Several widgets import them, or one view of a widget, or what stands apart itself.
+    Several widgets import them, or one view of a widget, or a module that is shared itself.
     """
     kinds = [(name, getattr(attnlib.widgets, name)) for name in attnlib.widgets.__all__]
     counts = Counter(file for name, _ in kinds for file in modules.imported(name))
@@ -112,18 +112,18 @@ def apart():
 
 
 def scripts(uses):
-    """The scripts that hand these widgets, and the files apart, to the host: {stem: text}.
+    """The scripts that hand these widgets, and the shared modules, to the host: {stem: text}.
 
     With a widget goes what is the same in each of its kind.
     """
     files, names = set(), {name for name, _ in uses}
     for name, view in uses:
         other = {f for v, f in getattr(attnlib.widgets, name).view_modules.items() if v != view}
-        files |= apart().intersection(modules.imported(name, other))
+        files |= shared_modules().intersection(modules.imported(name, other))
     texts = {file: _call("registerFile", file, modules.source(file)) for file in sorted(files)}
     for name in sorted(names):
         kind = getattr(attnlib.widgets, name)
-        module = modules.module(name, base.bounds(kind), apart())
+        module = modules.module(name, base.bounds(kind), shared_modules())
         texts[modules.stem(name)] = _call(
             "registerWidget", name, module, base.constant_traits(kind)
         )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib.widgets
-from _ext.widgets.page import apart, scripts, slot
+from _ext.widgets.page import scripts, shared_modules, slot
 from attnlib import models
 from attnlib.widgets import Encoder
 from attnlib.widgets.kit import base, modules
@@ -93,12 +93,12 @@ def test_a_page_gets_what_several_widgets_import_once_and_all_is_small(widget):
     name = widget.__name__
     for view in widget.view_modules or [""]:
         other = [file for each, file in widget.view_modules.items() if each != view]
-        kept = apart() & set(modules.imported(name, other))
+        kept = shared_modules() & set(modules.imported(name, other))
         texts = scripts([(name, view)])
         assert texts.keys() == kept | {modules.stem(name)} and "kit" in kept
         own = texts[modules.stem(name)]
         for file in modules.imported(name):
-            stays = file in apart()
+            stays = file in shared_modules()
             assert own.count(f'import * as {file} from \\"./{file}.js\\";') == stays
             assert own.count(f"const {file} = (() => {{") == (not stays)
     # What a whole page may weigh, with what is the same in all, tests/site/test_visits.py says.

@@ -30,7 +30,7 @@ def test_chai_piyo():
     assert flow.scores.tolist() == [[0, 4], [4, 0]]
     assert flow.weights.round(6).tolist() == [[0.055807, 0.944193], [0.944193, 0.055807]]
     assert flow.output.round(6).tolist() == CHAI
-    line = js(flow, 'told(state, "G.0.1")')["lines"]
+    line = js(flow, 'inWords(state, "G.0.1")')["lines"]
     said = ["".join(piece["text"] for piece in part["pieces"]) for part in line]
     assert said == [
         "2·2 + 0·0 = 4",
@@ -89,7 +89,7 @@ def test_javascript_computes_what_attnlib_computes(flow):
 @given(flow=flows)
 def test_what_is_written_gives_what_it_says(flow):
     """Each sum under a cell, calculated; and its products add up to the score or the number."""
-    for told in js(flow, "cells(state).map(name => widget.told(state, name))"):
+    for told in js(flow, "cells(state).map(name => widget.inWords(state, name))"):
         for line in told["lines"]:
             text = "".join(piece["text"] for piece in line["pieces"])
             written = re.fullmatch(r"(.*[·÷+].*) = (\S+)", text)
@@ -168,7 +168,7 @@ def test_the_word_with_the_largest_share_comes_out():
 
 def test_a_power_too_large_for_a_float_is_said():
     flow = Flow(x=np.full((2, 4), 100), w_q=np.full((4, 2), 100), w_k=np.eye(4, 2))
-    lines = js(flow, 'told(state, "G.0.0")')["lines"]
+    lines = js(flow, 'inWords(state, "G.0.0")')["lines"]
     text = " ".join(piece["text"] for line in lines for piece in line["pieces"])
     assert "the row’s largest is subtracted first" in text and "∞" not in text
     assert picture(flow)

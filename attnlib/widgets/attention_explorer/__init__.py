@@ -18,8 +18,8 @@ class AttentionExplorer(CourseWidget):
     Every word gets a query and a key of `d_k` independent numbers with mean 0 and variance 1, and
     a value of four, always the same ones. The dot products of queries and keys are divided, masked,
     and turned into weights row by row, and by these the values are blended: Eqs. (3) to (6) of
-    chapter 2. The vectors are random, so the picture shows how attention works, not what the words
-    mean.
+    "Queries, keys and values". The vectors are random, so the picture shows how attention works,
+    not what the words mean.
 
     Parameters
     ----------

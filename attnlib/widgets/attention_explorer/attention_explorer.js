@@ -4,7 +4,7 @@
  */
 import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
 import { buttons, element, html, line, select, sheet, text } from "../kit/markup.js";
-import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import {
   allowed,
   called,
@@ -21,7 +21,7 @@ import {
   wordVector,
 } from "../kit/numbers.js";
 
-export const own = { pointed: null, lens: null };
+export const pageState = { pointed: null, lens: null };
 export const shared = {
   sentence: (text) => words(text).length >= 1 && words(text).length <= MAX_TOKENS,
 };
@@ -300,13 +300,13 @@ export function live(view) {
   view.on("sheet", "click", (event, svg) => {
     const cell = at(event, svg);
     if (cell) view.set({ row: cell.i });
-    if (cell?.inside) look(view, [cell.i, cell.j]);
+    if (cell?.inside) openMicroscope(view, [cell.i, cell.j]);
   });
   view.on("why", "click", () => {
     const state = view.state();
     const { tokens, weights } = compute(state);
     const row = Math.min(state.row, tokens.length - 1);
-    look(view, [row, weights[row].indexOf(Math.max(...weights[row]))]);
+    openMicroscope(view, [row, weights[row].indexOf(Math.max(...weights[row]))]);
   });
   liveMicroscope(view);
   view.on("sheet", "pointermove", (event, svg) => {

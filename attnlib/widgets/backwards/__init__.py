@@ -25,7 +25,8 @@ class Backwards(CourseWidget):
 
     The loss is one entry of Z, the output of one head for "Chai piyo". The picture shows slopes as
     far as the walk has come, and how they are made: along a path they are multiplied, those of
-    several paths are added, which gives Eqs. (1) to (7) of chapter 12. Any entry can be nudged.
+    several paths are added, which gives Eqs. (1) to (7) of "Backwards by hand". Any entry can
+    be nudged.
 
     Parameters
     ----------

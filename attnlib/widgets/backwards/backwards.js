@@ -8,7 +8,7 @@
 import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
 import { dotProducts, multiply, numpyArray, softmax, transpose } from "../kit/numbers.js";
 
-export const own = { playing: false };
+export const pageState = { playing: false };
 export const label = ({ row, column }) =>
   `Backwards: from number ${column + 1} of ${WORDS[row]}’s output to X`;
 
@@ -419,8 +419,8 @@ function chart(s, now) {
   const known = reached(s, parts(s.cell)[0]);
   const nudges = Array.from({ length: 41 }, (_, k) => MOST * (k / 20 - 1));
   const real = nudges.map((by) => forwards(s, by).loss);
-  const told = (by) => now.loss + by * now.slopes[s.cell];
-  const all = [...real, ...(known ? [told(-MOST), told(MOST)] : [])];
+  const predicted = (by) => now.loss + by * now.slopes[s.cell];
+  const all = [...real, ...(known ? [predicted(-MOST), predicted(MOST)] : [])];
   const [low, high] = [Math.min(...all), Math.max(...all)];
   const room = Math.max(high - low, 0.02);
   const x = (by) => left + ((by / MOST + 1) * wide) / 2;
@@ -431,7 +431,7 @@ function chart(s, now) {
     "chart",
     360,
     146,
-    `L against the nudge of ${spoken(s.cell)}: now ${short(now.nudged.loss)}${known ? `; its slope foretold ${short(told(s.nudge))}` : ""}`,
+    `L against the nudge of ${spoken(s.cell)}: now ${short(now.nudged.loss)}${known ? `; its slope foretold ${short(predicted(s.nudge))}` : ""}`,
     text(html`<tspan font-style="italic">L</tspan>`, left - 8, top + tall / 2 + 4, "ink", end),
     high - low > 0.02 && [
       text(short(high, 2), left - 6, y(high) + 6, "muted", end),
@@ -443,14 +443,15 @@ function chart(s, now) {
     ),
     known &&
       element("path", {
-        d: `M${point(-MOST, told(-MOST))}L${point(MOST, told(MOST))}`,
+        d: `M${point(-MOST, predicted(-MOST))}L${point(MOST, predicted(MOST))}`,
         class: "told-line",
       }),
     element("path", {
       d: `M${nudges.map((by, k) => point(by, real[k])).join("L")}`,
       class: "real-line",
     }),
-    known && element("circle", { cx: x(s.nudge), cy: y(told(s.nudge)), r: 5, class: "told-dot" }),
+    known &&
+      element("circle", { cx: x(s.nudge), cy: y(predicted(s.nudge)), r: 5, class: "told-dot" }),
     element("circle", { cx: x(s.nudge), cy: y(now.nudged.loss), r: 4, fill: "var(--ink)" }),
     element("path", { d: "M4 137h22", class: "real-line" }),
     text(html`what <tspan font-style="italic">L</tspan> does`, 32, 141, "ink"),

@@ -64,7 +64,7 @@ class CostCalculator(CourseWidget):
         return proposal["value"]
 
     def at(self, n):
-        """Work and memory at `n` tokens: Eqs. (1) to (4) of chapter 14, and what each kind changes.
+        """Work and memory at `n` tokens: Eqs. (1) to (4) of "What it costs".
 
         Returns a dict. "projections", "attention" and "feed_forward" are FLOPs of one layer;
         "weights" are the bytes of A, or of what stands in its place, in one layer; "cache" the
@@ -80,7 +80,7 @@ class CostCalculator(CourseWidget):
         state = self.n_heads * d_k**2  # linear attention keeps one (d_k, d_k) a head
         block = min(BLOCK, n) * n
         written = {"blockwise": 0, "grouped": 0, "linear": 0}.get(kind, self.n_heads * pairs)
-        held = {"blockwise": block, "grouped": block, "linear": state}.get(kind, written)
+        in_memory = {"blockwise": block, "grouped": block, "linear": state}.get(kind, written)
         cached = state if kind == "linear" else 2 * kept * self.d_model / shared
         met = n * d_k if kind == "linear" else pairs
         times = -(-n // BLOCK) if kind in ("blockwise", "grouped") else 1  # that keys are fetched
@@ -93,7 +93,7 @@ class CostCalculator(CourseWidget):
             "projections": 4 * n * square + 4 * n * square / shared,
             "attention": attention,
             "feed_forward": 16 * n * square,
-            "weights": self.bytes * held,
+            "weights": self.bytes * in_memory,
             "cache": self.n_layers * self.bytes * cached,
             "reading": attention / (moved * self.bytes) if n else 0.0,
             "writing": one_row / (fetched * self.bytes),

@@ -104,10 +104,9 @@ export function compute({ kind, n, d_model, n_heads, n_layers, bytes, width, gro
   };
 }
 
-/** Bytes held at once. */
-const held = (found) => found.weights + found.cache;
+const bytesAtOnce = (found) => found.weights + found.cache;
 
-const fits = (found, { memory }) => held(found) <= memory * 1e9;
+const fits = (found, { memory }) => bytesAtOnce(found) <= memory * 1e9;
 
 const totalOf = (found) => found.projections + found.attention + found.feed_forward;
 
@@ -148,15 +147,18 @@ const y = (bytes) => {
 
 const curve = (s, kind) =>
   "M" +
-  STOPS.map((n) => `${x(n).toFixed(1)} ${y(held(compute({ ...s, kind, n }))).toFixed(1)}`).join(
-    "L",
-  );
+  STOPS.map(
+    (n) => `${x(n).toFixed(1)} ${y(bytesAtOnce(compute({ ...s, kind, n }))).toFixed(1)}`,
+  ).join("L");
 
 /** The ends of the curves by name, from the top, far enough apart to be read. */
 function ends(s) {
   const { top, tall, most, apart } = SHEET;
   const kinds = Object.keys(KINDS);
-  const found = kinds.map((kind) => ({ kind, at: y(held(compute({ ...s, kind, n: 2 ** most }))) }));
+  const found = kinds.map((kind) => ({
+    kind,
+    at: y(bytesAtOnce(compute({ ...s, kind, n: 2 ** most }))),
+  }));
   found.sort((one, other) => one.at - other.at);
   found.forEach((end, i) => {
     if (i) end.at = Math.max(end.at, found[i - 1].at + apart);
@@ -201,7 +203,7 @@ function memories(s, found) {
       });
     }),
     line(`M${x(s.n).toFixed(1)} ${top}V${top + tall}`, { stroke: "var(--ink)" }),
-    element("circle", { cx: x(s.n), cy: y(held(found)), r: 4.5, fill: "var(--ink)" }),
+    element("circle", { cx: x(s.n), cy: y(bytesAtOnce(found)), r: 4.5, fill: "var(--ink)" }),
   ];
 }
 

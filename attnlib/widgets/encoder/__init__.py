@@ -1,5 +1,6 @@
 """Encoder: a trained sentence encoder reads the reader's own sentence, in the page."""
 
+import contextlib
 import functools
 from typing import ClassVar
 
@@ -218,7 +219,7 @@ def _search(widget):
     question, sentences = widget.question, widget.sentences
     if sentences == begun[0]["sentences"] and question in begun[0]["questions"]:
         return begun
-    return [*begun, views.packed_search(_made(models.load_minilm), question, sentences)]
+    return [*begun, views.packed_search(_loaded(models.load_minilm), question, sentences)]
 
 
 def _lengths(widget):
@@ -236,28 +237,26 @@ READ = ["text", "other", "word", "hidden", "question", "sentences", "layer", "he
 
 
 def _reading(text, hidden=(), states=True):
-    """What was recorded of a text, the same on every machine; else what the model reads."""
+    """Return what was recorded of a text, the same on every machine, or what the model reads.
+
+    Of many texts only tokens and weights were recorded, which is enough unless `states` is True.
+    """
+    recording = _loaded(models.load_recording)
+    if not hidden and not states:
+        with contextlib.suppress(models.MissingModelError):
+            tokens, weights = recording.attention(text)
+            return models.Reading(tokens, None, weights)
     if not hidden:
-        recording = _made(models.load_recording)
-        for ask in [recording.read] if states else [_weights_of, recording.read]:
-            try:
-                return ask(text)
-            except models.MissingModelError:
-                pass
-    return _heard(_made(models.load_minilm), text, hidden)
-
-
-def _weights_of(text):
-    """A reading without states: of many texts, only the weights were recorded."""
-    tokens, weights = _made(models.load_recording).attention(text)
-    return models.Reading(tokens, None, weights)
+        with contextlib.suppress(models.MissingModelError):
+            return recording.read(text)
+    return _model_reading(_loaded(models.load_minilm), text, hidden)
 
 
 @functools.lru_cache(4)
-def _made(load):
+def _loaded(load):
     return load()
 
 
 @functools.lru_cache(32)
-def _heard(model, text, hidden):
+def _model_reading(model, text, hidden):
     return model.read(text, hidden)

@@ -4,7 +4,7 @@
  *
  * A view is a file that exports one object under the view's name, with
  *   label            its name for those who do not see it
- *   own              states of the page alone; with `lens: null` a microscope
+ *   pageState        states of the page alone; with `lens: null` a microscope
  *   fields(s)        the texts that are typed: [{ name (a trait), label, tries: [[short name, text], ...] }]
  *   wants(s)         the readings it needs for this state: [{ text, hidden }, ...]; asked again after each
  *   fits(reading)    "", or why the view cannot show this one
@@ -52,7 +52,7 @@ const KEPT = 1500; // tokens of readings that are kept
 const LONGEST = 1000; // letters
 
 /** The engine; whether the reader has asked for it, and has typed; its readings by key, and what came last. */
-export const own = {
+export const pageState = {
   engine: IDLE,
   on: false,
   typed: false,
@@ -62,10 +62,10 @@ export const own = {
   busy: false,
   stuck: false,
   failure: "",
-  ...heads?.own,
-  ...path?.own,
-  ...search?.own,
-  ...lengths?.own,
+  ...heads?.pageState,
+  ...path?.pageState,
+  ...search?.pageState,
+  ...lengths?.pageState,
 };
 
 const isText = (text) => typeof text === "string" && text.length <= LONGEST;

@@ -5,7 +5,7 @@
 import { grid, small } from "../kit/heads_grid.js";
 import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
 import { element, html, sheet, table } from "../kit/markup.js";
-import { liveMicroscope, look, sharePanel, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, sharePanel, weightPanel } from "../kit/microscope.js";
 import { called, two } from "../kit/numbers.js";
 import { cosine, D_HEAD, dot, find, N_HEADS, N_LAYERS, partsOf, rowsOf, UNIT } from "./reading.js";
 
@@ -15,7 +15,7 @@ const TRIES = [
   ["sour milk", "The cat drank the milk because it was sour."],
   ["a bank", "We walked to the bank to borrow money."],
 ];
-/** Heads whose habits chapters 6 and 16 measure: layer and head from 0. */
+/** Heads whose habits "Many heads" and "A real encoder" measure: layer and head from 0. */
 const KNOWN = [
   ["what ‘it’ may mean", 3, 1],
   ["one back", 0, 2],
@@ -239,7 +239,14 @@ Press × at a word to hide it: the model reads again, and nobody can look there.
 function picture(s, at) {
   const now = compute(s, at);
   const { tokens } = now;
-  const told = html`<div class="telling"><p class="said" role="status" data-part="said">${element("span", { "data-key": [s.layer, s.head, now.row, now.top, two(now.weights[now.row][Math.max(now.top, 0)]), now.reading.text].join() }, said(s, now))}</p>${!s.compact && html`<button type="button" name="why">Why?</button>`}</div>`;
+  const largest = two(now.weights[now.row][Math.max(now.top, 0)]);
+  const key = [s.layer, s.head, now.row, now.top, largest, now.reading.text].join();
+  const why = !s.compact && html`<button type="button" name="why">Why?</button>`;
+  const statement = html`<div class="telling"><p class="said" role="status" data-part="said">${element(
+    "span",
+    { "data-key": key },
+    said(s, now),
+  )}</p>${why}</div>`;
   const ear = () =>
     html`<div class="visually-hidden" data-part="table">${
       s.compact
@@ -250,7 +257,7 @@ function picture(s, at) {
           )
         : weightTable(now)
     }</div>`;
-  if (s.compact) return [ladder(s, now), told, panel(s, now), ear];
+  if (s.compact) return [ladder(s, now), statement, panel(s, now), ear];
   const named =
     tokens.length > CROWDED
       ? tokens.map((token, i) => (i === now.row || i === now.top ? token : ""))
@@ -268,7 +275,7 @@ function picture(s, at) {
     );
   return [
     ladder(s, now),
-    told,
+    statement,
     html`<div class="without" role="status" data-part="without">${note(now)}</div>`,
     html`<div class="atlas"><p class="note">All 72 heads: layers in rows, heads in columns</p><div class="scroll">${grid(drawnHeads(now), s.layer, s.head)}</div>
 <p class="tries" role="group" aria-label="Heads worth a look"><span>Worth a look</span> ${KNOWN.map(known)}</p></div>`,
@@ -383,7 +390,7 @@ function live(view, tools) {
   view.on("heat", "click", (event, svg) => {
     const cell = at(event, svg);
     if (cell) view.set({ row: cell.i });
-    if (cell?.inside) look(view, [cell.i, cell.j]);
+    if (cell?.inside) openMicroscope(view, [cell.i, cell.j]);
   });
   view.on("heat", "pointermove", (event, svg) => {
     const cell = at(event, svg);
@@ -394,7 +401,7 @@ function live(view, tools) {
   });
   view.on("why", "click", () => {
     const { row, top } = now();
-    look(view, [row, Math.max(top, 0)]);
+    openMicroscope(view, [row, Math.max(top, 0)]);
   });
   liveMicroscope(view);
 }

@@ -51,8 +51,8 @@ export function pathOf(readings, places) {
   const last = layers.length - 1;
   const origin = words[0][0].map((x, k) => (x + words[1][0][k]) / 2);
   const moved = words.map((way) => way.map((vector) => minus(vector, origin)));
-  const apart = minus(words[1][last], words[0][last]);
-  const across = scaled(apart, size(apart) > 1e-6 ? 1 / size(apart) : 0);
+  const difference = minus(words[1][last], words[0][last]);
+  const across = scaled(difference, size(difference) > 1e-6 ? 1 / size(difference) : 0);
   const rest = moved.map((way) =>
     way.map((vector) => minus(vector, scaled(across, dot(vector, across)))),
   );
@@ -439,7 +439,7 @@ ${telling(s, found)}</div>`,
       tokens,
     } = standing(s, now);
     const name = tokens[0][i];
-    const apart = cosines.at(-1) < 1 - 1e-9;
+    const difference = cosines.at(-1) < 1 - 1e-9;
     return [
       "import numpy as np",
       "from attnlib import models",
@@ -449,7 +449,7 @@ ${telling(s, found)}</div>`,
       `second = minilm.read(${JSON.stringify(texts[1])})`,
       `a, b = first.states[:, ${i}], second.states[:, ${j}]  # ${JSON.stringify(name)}, before and after each layer`,
       "moved = np.stack([a, b]) - (a[0] + b[0]) / 2",
-      apart
+      difference
         ? "across = (b[-1] - a[-1]) / np.linalg.norm(b[-1] - a[-1])  # what parts them at the end"
         : "across = np.zeros_like(a[0])  # nothing parts them",
       "rest = moved - (moved @ across)[..., None] * across",

@@ -96,11 +96,11 @@ def path(first, second, at):
     words = words.astype(np.float64)  # (2, n_layers + 1, d_model)
     origin = words[:, 0].mean(axis=0)
     moved = words - origin
-    apart = words[1, -1] - words[0, -1]
-    length = np.linalg.norm(apart)
-    across = apart / length if length > 1e-6 else np.zeros_like(apart)
+    difference = words[1, -1] - words[0, -1]
+    length = np.linalg.norm(difference)
+    across = difference / length if length > 1e-6 else np.zeros_like(difference)
     rest = moved - (moved @ across)[..., None] * across
-    along = np.linalg.svd(rest.reshape(-1, len(apart)))[2][0]
+    along = np.linalg.svd(rest.reshape(-1, len(difference)))[2][0]
     if (rest[:, -1] - rest[:, 0]).sum(axis=0) @ along < 0:
         along = -along
     plane = np.stack([along, across], axis=1)  # (d_model, 2)

@@ -30,8 +30,8 @@ class Flow(CourseWidget):
     """Follow the sentence: each word keeps its lane, and they mix where queries cross keys.
 
     Attention of one or several heads, from X or from a memory; then, where they are given, W_O,
-    the rest of an encoder layer (Eqs. (5) and (6) of chapter 8) and the shares of the next word.
-    Without arguments it shows "Chai piyo" of chapter 3.
+    the rest of an encoder layer (Eqs. (5) and (6) of "The encoder layer") and the probabilities of
+    the next word. Without arguments it shows the sentence "Chai piyo".
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Flow(CourseWidget):
 
     @classmethod
     def two_heads(cls, **traits):
-        """Chapter 6: one head of "Chai piyo" looks across, the other at itself; then W_O."""
+        """Return "Chai piyo" with two heads and W_O, as in "Many heads"."""
         both = np.hstack([STRAIGHT, STRAIGHT])
         w_o = [[1, 0, 1, 0], [0, 1, 0, 1], [-1, 0, 1, 0], [0, -1, 0, 1]]
         given = {"w_q": both, "w_k": np.hstack([ACROSS, STRAIGHT]), "w_v": both, "w_o": w_o}
@@ -106,7 +106,7 @@ class Flow(CourseWidget):
 
     @classmethod
     def encoder_layer(cls, **traits):
-        """Chapter 8: "Chai piyo" through the whole layer."""
+        """Return "Chai piyo" through the whole layer, as in "The encoder layer"."""
         given = {
             "w_o": [[1, 0, 0, 0], [0, 1, 0, 0]],
             "w_1": [[1, -1], [-1, 1], [0, 0], [0, 0]],
@@ -118,7 +118,7 @@ class Flow(CourseWidget):
 
     @classmethod
     def writing(cls, **traits):
-        """Chapter 10: a decoder asks the memory of "Chai piyo" and writes drink, tea, stop."""
+        """Return a decoder that attends to the memory of "Chai piyo" and writes "drink tea"."""
         given = {
             "tokens": ["<start>", "drink", "tea"],
             "x": [*CHAI_PIYO, [0, 0, 0, 0]],

@@ -6,7 +6,7 @@
  * that lies and one that falls; style shows the one for which there is room.
  */
 import { buttons, element, html, select } from "../kit/markup.js";
-import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import { numpyArray, plain, words, wordVector } from "../kit/numbers.js";
 import { crossed, size } from "./layout.js";
 import { moment, plan, range, short } from "./plan.js";
@@ -15,12 +15,12 @@ import { scene } from "./scene.js";
 
 /** All numbers by their letters, and what is said about a cell: for those who check them. */
 export const compute = (s) => plan(s).made;
-export const told = (s, name) =>
+export const inWords = (s, name) =>
   explain(plan(s), name, moment(plan(s), { stage: s.stage, u: 1 }), s.head);
 export const cells = (s) => order(plan(s), moment(plan(s), { stage: s.stage, u: 1 }));
 
 /** What happened of the stage, the cell that is looked at, the one that stays and its product, and so on. */
-export const own = {
+export const pageState = {
   u: 1,
   look: null,
   pin: null,
@@ -570,7 +570,7 @@ export function live(view) {
     const { s } = moment(flow(), view.state());
     const again = view.state().pin === name && view.state().look !== name;
     view.set({ pin: again ? null : name, step: null, at: name });
-    if (id === "G" && s >= flow().when.softmax) look(view, [Number(i), Number(j)]);
+    if (id === "G" && s >= flow().when.softmax) openMicroscope(view, [Number(i), Number(j)]);
   }
   let touched = null;
   view.on("river", "click", (event) => {

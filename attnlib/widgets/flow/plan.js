@@ -10,7 +10,7 @@ const plus = (a, b) =>
 
 const EPSILON = 1e-5;
 
-/** Mean and root of the variance, as layer norm takes them. Eq. (3) of chapter 8. */
+/** Mean and root of the variance, as layer norm takes them. Eq. (3) of "The encoder layer". */
 export function spread(row) {
   const mean = sum(row) / row.length;
   return { mean, root: Math.sqrt(sum(row.map((x) => (x - mean) ** 2)) / row.length + EPSILON) };

@@ -19,8 +19,8 @@ LINES = ("row", "all")
 class HeadsViewer(CourseWidget):
     """All heads of an encoder: every one small, one large, and as lines between the tokens.
 
-    The weights are those of Eq. (1) of chapter 6, one matrix a head. Layers, heads, rows and texts
-    count from 0 here, as the arrays do, and from 1 on the page.
+    The weights are those of Eq. (1) of "Many heads", one matrix a head. Layers, heads, rows and
+    texts count from 0 here, as the arrays do, and from 1 on the page.
 
     Parameters
     ----------

@@ -4,10 +4,10 @@
 import { grid, small } from "../kit/heads_grid.js";
 import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
 import { buttons, element, html, select, sheet, text } from "../kit/markup.js";
-import { liveMicroscope, look, sharePanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, sharePanel } from "../kit/microscope.js";
 import { called, entropy, numpyArray, two } from "../kit/numbers.js";
 
-export const own = { pointed: null, lens: null };
+export const pageState = { pointed: null, lens: null };
 const below = (count) => (i, s) => Number.isInteger(i) && i >= 0 && i < count(s);
 export const shared = {
   text: below((s) => s.texts.length),
@@ -274,12 +274,12 @@ export function live(view) {
     view.on(part, "click", (event, svg) => {
       const cell = at(event, svg, sizes);
       if (cell) view.set({ row: cell.i });
-      if (part === "heat" && cell?.inside) look(view, [cell.i, cell.j]);
+      if (part === "heat" && cell?.inside) openMicroscope(view, [cell.i, cell.j]);
     });
   }
   view.on("why", "click", () => {
     const { row, top } = compute(view.state());
-    look(view, [row, Math.max(top, 0)]);
+    openMicroscope(view, [row, Math.max(top, 0)]);
   });
   liveMicroscope(view);
   view.on("heat", "pointermove", (event, svg) => {

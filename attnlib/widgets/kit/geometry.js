@@ -46,7 +46,7 @@ export const along = (a, [ux, uy], far, aside = 0) => [
 ];
 
 /** How far p is from the line between a and b. */
-export function apart(p, a, b) {
+export function distanceFromLine(p, a, b) {
   const { length, unit } = direction(a, b);
   const far = clamp((p[0] - a[0]) * unit[0] + (p[1] - a[1]) * unit[1], 0, length);
   return distance(p, along(a, unit, far));

@@ -61,7 +61,7 @@ export function slider(name, { bounds }, more) {
  * A status named `part` that says `said`; nothing takes no room. What is `folded`, under its summary,
  * is for readers without JavaScript, and for the end of a chapter on paper (_ext/pages/static/book.js).
  */
-export function told(part, said, folded = {}) {
+export function statusLine(part, said, folded = {}) {
   const fold = ([summary, content]) =>
     html`<details><summary>${summary}</summary><p>${content}</p></details>`;
   return html`<div class="told"><p role="status" data-part="${part}">${said}</p>${Object.entries(folded).map(fold)}</div>`;

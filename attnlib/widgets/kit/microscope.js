@@ -275,7 +275,7 @@ function ladder(order, weights, names, j) {
 }
 
 /** Opens the panel on a weight: `lens` is its [row, column]. Escape or a click beside it closes it. */
-export function look(view, lens) {
+export function openMicroscope(view, lens) {
   const from = document.activeElement;
   view.set({ lens });
   requestAnimationFrame(() => {

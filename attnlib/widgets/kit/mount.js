@@ -14,7 +14,7 @@ const GLIDE = 1000; // milliseconds
  * A widget of that name. `bounds` has the traits of its Python class, {name: what it may be, or null}:
  * a list of values, or numbers from `least` to `most`, only `whole` ones if it says so. They are part
  * of every state. The rest is what the widget's module exports:
- *   own             a state of the page alone, which no trait holds; nothing unless given
+ *   pageState       a state of the page alone, which no trait holds; nothing unless given
  *   label(state)    its name for those who do not see it
  *   layout          a class that says how its parts stand to each other
  *   picture(state)  its sections, one element each; a function is a section for the ear alone,
@@ -31,11 +31,11 @@ const GLIDE = 1000; // milliseconds
 export function widget(name, module, bounds) {
   const words = name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   const { label = () => words, layout = "", picture, pose } = module;
-  const own = { ...module.own, ...(pose && { moving: null }), bounds };
+  const pageState = { ...module.pageState, ...(pose && { moving: null }), bounds };
 
   /** The widget as it stands: what a page shows until it is alive, and what it goes on from. */
   function still(traits) {
-    const state = { ...own, ...traits };
+    const state = { ...pageState, ...traits };
     const sections = picture(state).map((section) =>
       typeof section === "function" ? section() : section,
     );
@@ -50,7 +50,7 @@ export function widget(name, module, bounds) {
     ...module,
     bounds,
     still,
-    render: ({ model, el }) => mount({ ...module, bounds, own, label, still }, model, el),
+    render: ({ model, el }) => mount({ ...module, bounds, pageState, label, still }, model, el),
   };
 }
 
@@ -111,16 +111,16 @@ function morph(old, next) {
  *   redraw()                draws, although no state has changed
  *   say(text)               a plain message under the widget; "" clears it
  */
-function mount({ bounds, own, label, picture, still, code, pose, live }, model, el) {
+function mount({ bounds, pageState, label, picture, still, code, pose, live }, model, el) {
   const traits = () =>
     Object.fromEntries(Object.keys(bounds).map((name) => [name, model.get(name)]));
-  const start = { ...own, ...traits() };
+  const start = { ...pageState, ...traits() };
   const template = document.createElement("template");
   const leaving = new AbortController();
   const shown = []; // the markup of each section on the screen
   const grids = [];
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  let mine = own;
+  let mine = pageState;
   let frame = 0;
   let pause = 0;
   let glides = 0;
@@ -165,15 +165,15 @@ function mount({ bounds, own, label, picture, still, code, pose, live }, model, 
     set(changes) {
       const [ours, theirs] = [{}, Object.entries(changes)];
       for (const [name, value] of theirs) {
-        if (name in own) ours[name] = value;
+        if (name in pageState) ours[name] = value;
         else model.set(name, value);
       }
-      if (pose && theirs.some(([name]) => !(name in own))) ours.moving ??= null; // no longer on its way
+      if (pose && theirs.some(([name]) => !(name in pageState))) ours.moving ??= null; // no longer on its way
       if (Object.keys(ours).length) {
         mine = { ...mine, ...ours };
         view.redraw();
       }
-      if (theirs.some(([name]) => !(name in own))) model.save_changes();
+      if (theirs.some(([name]) => !(name in pageState))) model.save_changes();
     },
     glide(changes) {
       const from = mine.moving ?? pose(view.state());

@@ -4,7 +4,7 @@
  * A matrix is an array of rows.
  */
 
-/** S[i][j], the dot product of the first d entries of query i and key j. Eq. (3), chapter 2. */
+/** S[i][j], the dot product of the first d entries of query i and key j. */
 export function dotProducts(queries, keys, d) {
   return queries.map((query) =>
     keys.map((key) => {

@@ -88,7 +88,7 @@ const layersOf = kept(
   4,
 );
 
-/** Each row with mean 0 and variance 1. Eq. (1), chapter 8. */
+/** Each row with mean 0 and variance 1. Eq. (1) of "The encoder layer". */
 function layerNorm(x) {
   return x.map((row) => {
     const mean = row.reduce((sum, entry) => sum + entry, 0) / row.length;
@@ -97,7 +97,7 @@ function layerNorm(x) {
   });
 }
 
-/** Multi-head self-attention. Eqs. (1) and (2), chapter 6. */
+/** Multi-head self-attention. Eqs. (1) and (2) of "Many heads". */
 function attend(x, { w_q, w_k, w_v, w_o }) {
   const [queries, keys, values] = [w_q, w_k, w_v].map((w) => multiply(x, w));
   const d = D_MODEL / N_HEADS;
@@ -115,7 +115,7 @@ function attend(x, { w_q, w_k, w_v, w_o }) {
   );
 }
 
-/** max(0, x W_1) W_2. Eq. (2), chapter 8. */
+/** max(0, x W_1) W_2. Eq. (2) of "The encoder layer". */
 const feedForward = (x, { w_1, w_2 }) =>
   multiply(
     multiply(x, w_1).map((row) => row.map((entry) => Math.max(0, entry))),

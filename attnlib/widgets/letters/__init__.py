@@ -1,4 +1,4 @@
-"""Letters: the small GPT of chapter 13, live: letters, lines, shares, heads to switch off."""
+"""Letters: the small GPT of attnlib.induction, live, with heads that can be switched off."""
 
 import base64
 import functools

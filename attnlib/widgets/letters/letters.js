@@ -6,14 +6,14 @@
  */
 import { cellAt, shades } from "../kit/heatmap.js";
 import { buttons, element, html, table } from "../kit/markup.js";
-import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import { called, dotProducts, two } from "../kit/numbers.js";
 import { copied, isOff, LETTERS, read, unpack } from "./model.js";
 
 export const layout = "abh-instrument";
 
 /** Shares of right answers by model and heads, as far as measured in this page; a weight under the microscope, of [layer, head]. */
-export const own = { scores: {}, lens: null, lensed: [1, 0] };
+export const pageState = { scores: {}, lens: null, lensed: [1, 0] };
 
 const LONGEST = 24; // letters of a sentence in training, and of a test
 const isText = (text) => /^[a-p]{1,24}$/.test(text);
@@ -245,7 +245,7 @@ const speaker = ({ off }) =>
   );
 
 /** In words what a head of layer 2 looks at, and what comes of it. */
-function told(s, now) {
+function inWords(s, now) {
   const { text, off } = s;
   const { asks, weights, shares, says, copied: sources } = now;
   const one = speaker(s);
@@ -277,7 +277,7 @@ ${element("input", { type: "text", name: "text", value: s.text, autocomplete: "o
 ${element("input", { type: "range", name: "place", min: 1, max: n, value: now.asks + 1, "aria-valuetext": `letter ${now.asks + 1}, ${s.text[now.asks]}` })}</label>`,
     ladder(s, now),
     html`<div class="heads" role="group" aria-label="Heads that take part">${LAYERS.map(layer)}</div>`,
-    html`<div class="said"><p role="status" data-part="said">${element("span", { "data-key": [s.text, now.asks, s.model, s.off].join() }, told(s, now))}</p><button type="button" name="why">Why?</button></div>`,
+    html`<div class="said"><p role="status" data-part="said">${element("span", { "data-key": [s.text, now.asks, s.model, s.off].join() }, inWords(s, now))}</p><button type="button" name="why">Why?</button></div>`,
     bars(now),
     html`<div class="score"><p>Right answers in ${s.tests.length / LONGEST} test sentences with these heads, measured in this page: <b class="big" data-part="score">${s.scores[setting(s.model, s.off)] ?? "?"}</b></p>
 <div class="trained" role="group" aria-label="How the model was trained"><p>Trained</p>${Object.keys(MODELS).map(choice)}</div></div>`,
@@ -397,14 +397,14 @@ export function live(view) {
     const { weights, asks } = compute(s);
     const row = weights[1][speaker(s)][asks];
     view.set({ lensed: [1, speaker(s)] });
-    look(view, [asks, row.indexOf(Math.max(...row))]);
+    openMicroscope(view, [asks, row.indexOf(Math.max(...row))]);
   });
   view.on("map", "click", (event, map) => {
     const { length } = view.state().text;
     const cell = cellAt(event, map, length, length, { left: 0, top: 0, size: length });
     if (!cell?.inside) return;
     view.set({ lensed: Array.from(map.dataset.head, Number) });
-    look(view, [cell.i, cell.j]);
+    openMicroscope(view, [cell.i, cell.j]);
   });
   liveMicroscope(view);
   view.on("model", "change", (event) => choose({ model: event.target.value }));

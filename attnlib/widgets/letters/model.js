@@ -1,5 +1,5 @@
 /**
- * The small GPT of chapter 13, as attnlib has it: embeddings and positions, pre-norm layers of
+ * The small GPT of attnlib.induction: embeddings and positions, pre-norm layers of
  * causal attention and a feed-forward network, a last norm, one score for each letter.
  *
  * A row is a Float64Array, a matrix an array of rows. Nothing here knows of a page.
@@ -107,7 +107,7 @@ function multiHead(x, { w_q, b_q, w_k, b_k, w_v, b_v, w_o, b_o }, n_heads, isOff
   };
 }
 
-/** Where a token stands, as hands of clocks: chapter 7. */
+/** Sinusoidal positions. */
 function position(p, d_model) {
   return Float64Array.from({ length: d_model }, (_, k) => {
     const angle = p / 10000 ** ((k - (k % 2)) / d_model);

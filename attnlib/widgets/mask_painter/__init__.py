@@ -13,9 +13,10 @@ class MaskPainter(CourseWidget):
     """A mask to paint, the attention weights it leaves, and a detector for leaks.
 
     Every token has a query, a key and a value of 4 random numbers, always the same ones. The
-    mask acts between Eqs. (4) and (5) of chapter 2. Replacing a token gives it the numbers of
-    another word; the outputs that differ afterwards have moved. In the scene "guess" every
-    position must guess the token after it, and the widget says whether it can read the answer.
+    mask acts between Eqs. (4) and (5) of "Queries, keys and values". Replacing a token
+    gives it the numbers of another word; the outputs that differ afterwards have moved. In the
+    scene "guess" every position must guess the token after it, and the widget says whether it can
+    read the answer.
 
     Parameters
     ----------

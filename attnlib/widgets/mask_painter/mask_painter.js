@@ -4,7 +4,7 @@
  */
 import { cellInk } from "../kit/heatmap.js";
 import { buttons, element, html, select } from "../kit/markup.js";
-import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import {
   allowed,
   called,
@@ -17,7 +17,7 @@ import {
 } from "../kit/numbers.js";
 
 /** Two presets can give one mask: the reader's choice then keeps its name. Tab finds one cell, `at`. */
-export const own = { chosen: "", at: [0, 0], lens: null };
+export const pageState = { chosen: "", at: [0, 0], lens: null };
 const place =
   (least) =>
   (i, { tokens }) =>
@@ -569,7 +569,7 @@ export function live(view) {
     if (at && !painted) paint([at], !view.state().mask[at[0]][at[1]]);
   });
   view.on("grid", "focusin", (event) => view.set({ at: place(event), position: place(event)[0] }));
-  view.on("why", "click", () => look(view, view.state().at));
+  view.on("why", "click", () => openMicroscope(view, view.state().at));
   liveMicroscope(view);
   view.grid("grid", () => {}); // an arrow moves the focus, and that is all
 }

@@ -54,7 +54,8 @@ BEGINNINGS = {
 class Plane(CourseWidget):
     """Words are points of a plane; one of them asks, and moves to a blend of all.
 
-    A score is the dot product of a query and a key, Eq. (3) of chapter 2. The scores are divided by
+    A score is the dot product of a query and a key, Eq. (3) of "Queries, keys and
+    values". The scores are divided by
     the square root of 2 and multiplied by the sharpness, softmax makes weights of them, and the
     weights blend the values. In "bank" and "words" a word is its own query, key and value. In
     "turned" its query is turned and stretched by W_Q. In "prices" the query is nobody's, the values

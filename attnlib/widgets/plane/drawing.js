@@ -267,7 +267,7 @@ function turnedQuery({ s, from, got, origin, tip, px, unit: one }) {
 
 /** The end of a query that can be taken hold of. */
 function handle({ s, tip }) {
-  if (!SCENES[s.scene].held) return null;
+  if (!SCENES[s.scene].draggable) return null;
   const [x, y] = tip.map(n1);
   const said =
     s.scene === "turned"
@@ -402,13 +402,13 @@ function obstacles({ s, points, got, links, priced, here, there, origin, tip, px
   });
   const { length, unit, side } = swing(origin, here, there);
   const bend = along(here, unit, length / 2, (BEND * side * length) / 2);
-  if (SCENES[s.scene].held) taken.push([...tip, 8]);
+  if (SCENES[s.scene].draggable) taken.push([...tip, 8]);
   if (!s.ruler && !priced) {
     taken.push([...there, 8]);
     strew(here, bend, 1);
     strew(bend, there, 1);
   }
-  if (s.ruler || SCENES[s.scene].held) strew(origin, tip, 0.7, 30);
+  if (s.ruler || SCENES[s.scene].draggable) strew(origin, tip, 0.7, 30);
   return taken;
 }
 
@@ -461,7 +461,7 @@ function names(m, measured) {
     });
   }
   labels.sort((a, b) => (b.kind === "asks") - (a.kind === "asks"));
-  if (SCENES[s.scene].held) {
+  if (SCENES[s.scene].draggable) {
     const name = s.scene === "turned" ? "asks for" : "query";
     const { length: far, unit: on } = direction(origin, tip);
     const ahead = far < 1 ? [-1, -0.7] : on; // a query of zeros points nowhere

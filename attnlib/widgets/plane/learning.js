@@ -8,7 +8,7 @@
 import { along, arrow, at, clamp, direction, through } from "../kit/geometry.js";
 import { cellInk } from "../kit/heatmap.js";
 import { attributes, buttons, element, html, select, table } from "../kit/markup.js";
-import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import { multiply, nearest, plain, softmax, transpose, wordVector } from "../kit/numbers.js";
 
 export const STEPS = 100;
@@ -339,7 +339,7 @@ export function learningLive(view) {
   };
   view.listen(view.root, "click", ({ target }) => {
     const { why } = target.closest("[data-why]")?.dataset ?? {};
-    if (why) look(view, Array.from(why, Number));
+    if (why) openMicroscope(view, Array.from(why, Number));
   });
   liveMicroscope(view);
   view.on("play", "click", () => {

@@ -15,7 +15,7 @@ const RIVERS = {
 /**
  * Each scene: its sentence, where a list stands for a choice; what the axes mean; its sheet, with the
  * place of 0, how many units are 1 and how far a word may go; and what can be done. Own words have no
- * sentence but themselves. A query that is `held` has an end to drag. Prices are values of the list's own; elsewhere a word's value is the word.
+ * sentence but themselves. A query that is `draggable` has an end to drag. Prices are values of the list's own; elsewhere a word's value is the word.
  */
 export const SCENES = {
   bank: {
@@ -26,14 +26,14 @@ export const SCENES = {
   prices: {
     slots: ["tea", "coffee", "juice"],
     prices: [2, 3, 5],
-    held: true,
+    draggable: true,
     axes: ["how hot", "how sweet"],
     sheet: { unit: 53, left: 134, floor: 186, low: -2.2, high: 3.2 },
     hint: "Drag the query, or make a key twice as long.",
   },
   turned: {
     ...RIVERS,
-    held: true,
+    draggable: true,
     slots: ["Money", "reached", "the", "bank", "by", "boat"],
     hint: "Drag the ring: what the word asks for.",
   },

@@ -4,9 +4,9 @@
  * `numbers.js` computes, `drawing.js` draws; what stands around the picture and what
  * hands do to it are here.
  */
-import { apart, clamp, distance, hullOf } from "../kit/geometry.js";
+import { clamp, distance, distanceFromLine, hullOf } from "../kit/geometry.js";
 import { buttons, element, html, slider } from "../kit/markup.js";
-import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import { plain } from "../kit/numbers.js";
 import { ground, moving, sheetOf } from "./drawing.js";
 import { learningCode, learningLive, learningSections, learnt, learntMatrix } from "./learning.js";
@@ -26,7 +26,7 @@ import {
 } from "./numbers.js";
 
 /** The place that is pointed at; whether the way of the output is shown; the step until which it learns by itself; a weight under the microscope. */
-export const own = { pointed: -1, trail: false, until: null, lens: null };
+export const pageState = { pointed: -1, trail: false, until: null, lens: null };
 
 const learns = ({ scene }) => scene === "learning";
 export const pose = (s) => (learns(s) ? learntMatrix(s) : poseOf(s));
@@ -94,7 +94,7 @@ export const label = (s) =>
         .join(" ")}"`;
 
 /** What has become of the query, for those who do not see the picture. */
-function told(s, { tokens, output }) {
+function inWords(s, { tokens, output }) {
   if (s.scene === "prices") return `The query ${pair(s.query)} gets ${output[0].toFixed(3)}.`;
   return `${tokens[askingPlace(s)]} goes from ${pair(poseOf(s)[2])} to ${pair(output)}.`;
 }
@@ -307,7 +307,7 @@ export function picture(s) {
 <label class="check">${element("input", { type: "checkbox", name: "ruler", checked: s.ruler })}<span>Show the dot product</span></label>
 ${buttons()}</div>`,
     ),
-    () => html`<p class="visually-hidden" role="status">${told(s, now)}</p>`,
+    () => html`<p class="visually-hidden" role="status">${inWords(s, now)}</p>`,
     said(s, now),
     weightPanel(s.lens && weightOf(s, s.lens[1])),
   ];
@@ -398,7 +398,9 @@ export function live(view) {
     const s = state();
     const [points, present, from] = s.moving ?? poseOf(s);
     const here = px(spot(sheet(), event));
-    const far = points.map((p, j) => (present[j] === 1 ? apart(here, px(p), px(from)) : Infinity));
+    const far = points.map((p, j) =>
+      present[j] === 1 ? distanceFromLine(here, px(p), px(from)) : Infinity,
+    );
     const closest = far.indexOf(Math.min(...far));
     return far[closest] < NEAR ? tokensOf(s)[closest].place : -1;
   };
@@ -462,7 +464,8 @@ export function live(view) {
   }
   view.on("sheet", "click", (event) => {
     const place = nearest(event);
-    if (!onWord && !state().compact && place >= 0) look(view, [askingPlace(state()), place]);
+    if (!onWord && !state().compact && place >= 0)
+      openMicroscope(view, [askingPlace(state()), place]);
   });
   liveMicroscope(view);
   view.listen(
@@ -495,7 +498,7 @@ export function live(view) {
     const { sentence, asks, remove, why } = target.closest("button")?.dataset ?? {};
     if (sentence && sentence !== state().sentence) view.glide({ sentence });
     if (asks) ask(Number(asks));
-    if (why) look(view, [askingPlace(state()), Number(why)]);
+    if (why) openMicroscope(view, [askingPlace(state()), Number(why)]);
     if (remove) edit((names) => names.splice(Number(remove), 1), Number(remove));
   });
   for (const name of ["sharpness", "turn", "stretch"]) {

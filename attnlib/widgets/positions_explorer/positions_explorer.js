@@ -18,7 +18,7 @@ import {
   turning,
 } from "./scenes.js";
 
-export const own = { lens: null };
+export const pageState = { lens: null };
 export const shared = {
   scene: false,
   d_model: (d) => d % 2 === 0,
@@ -58,7 +58,7 @@ const places = Array.from({ length: N }, (_, p) => p);
 const heads = places.slice(0, N_HEADS);
 const isBiased = (kind) => kind === "alibi" || kind === "relative";
 
-/** What a head adds to a score whose key stands `offset` after the query. Eqs. (6) and (7), chapter 7. */
+/** What a head adds to a score whose key is `offset` places after the query. */
 function added(kind, head, offset) {
   if (kind === "alibi") return -(2 ** -(head + 1)) * Math.abs(offset);
   if (kind === "relative")

@@ -4,7 +4,7 @@
  */
 import { arrow, through } from "../kit/geometry.js";
 import { buttons, element, html, line, sheet, table, text } from "../kit/markup.js";
-import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import { dotProducts, multiply, softmax, two } from "../kit/numbers.js";
 
 /** The words of "order" with their numbers, which are query, key and value alike. */
@@ -412,8 +412,8 @@ export function liveScene(view) {
     };
     view.listen(view.root, "click", ({ target }) => {
       const { why, way } = target.closest("[data-why], [data-way]")?.dataset ?? {};
-      if (way) look(view, way.split(".").map(Number));
-      if (why) look(view, [Number(why), heaviest(Number(why))]);
+      if (way) openMicroscope(view, way.split(".").map(Number));
+      if (why) openMicroscope(view, [Number(why), heaviest(Number(why))]);
     });
     liveMicroscope(view);
   }

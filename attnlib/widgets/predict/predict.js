@@ -1,12 +1,12 @@
 /**
  * Predict: numbers typed before they are shown, and the mistake that a wrong one gives away.
  */
-import { element, html, told } from "../kit/markup.js";
+import { element, html, statusLine } from "../kit/markup.js";
 import { followProgress, progress, record } from "../kit/progress.js";
 
 // What stands in the fields; whether anything was checked, and whether that were no numbers; whether
 // progress can be kept.
-export const own = { text: [], checked: false, unread: false, kept: true };
+export const pageState = { text: [], checked: false, unread: false, kept: true };
 export const shared = false;
 export const label = (s) => `Predict: ${s.question}`;
 
@@ -100,7 +100,7 @@ export function picture(s) {
 <button type="button" name="reset">Reset</button>
 <span class="done${done && " shown"}" data-part="done">✓ done</span></p>
 <p role="status" data-part="verdict" class="${s.checked ? "kept" : ""}">${verdict(s, judged)}</p></form>`,
-    told("answer", s.revealed && answer, { Answer: answer }),
+    statusLine("answer", s.revealed && answer, { Answer: answer }),
   ];
 }
 

@@ -14,7 +14,7 @@ class Progress(CourseWidget):
     ----------
     chapters : dict of str to dict of str to int
         For each chapter's title the keys of its `Predict` and `Quiz` widgets, and how many
-        questions each holds: `{"3. Chai piyo": {"chai-weight": 1, "chai-quiz": 3}}`.
+        questions each holds: `{"Chai piyo": {"chai-weight": 1, "chai-quiz": 3}}`.
     form : {"list", "bar", "keep"}
         A line for each chapter with the buttons, one bar with a piece for each chapter, or the sum
         with the buttons.

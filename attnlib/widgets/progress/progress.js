@@ -5,7 +5,7 @@ import { element, html } from "../kit/markup.js";
 import { copy } from "../kit/mount.js";
 import { erase, followProgress, progress } from "../kit/progress.js";
 
-export const own = { sure: false };
+export const pageState = { sure: false };
 export const shared = false;
 export const label = () => "Your progress";
 

@@ -1,11 +1,11 @@
 /**
  * Quiz: choose, check, and read why this option is right or wrong.
  */
-import { element, html, told } from "../kit/markup.js";
+import { element, html, statusLine } from "../kit/markup.js";
 import { followProgress, progress, record } from "../kit/progress.js";
 
 // Options that are picked but not checked; questions that were checked without one; whether progress can be kept.
-export const own = { picked: [], unasked: [], kept: true };
+export const pageState = { picked: [], unasked: [], kept: true };
 export const shared = false;
 
 /** How many of the chosen options are right; -1 stands for none. */
@@ -32,7 +32,7 @@ function form(s, { text, options }, i) {
 ${options.map(({ text }, k) => html`<label class="option">${radio(k)}<span>${text}</span></label>`)}
 <p class="buttons"><button type="submit">Check</button>
 <span class="done${done && " shown"}" data-part="done_${i}">✓ done</span></p></fieldset>
-${told(`why_${i}`, reasons[chosen] ?? (s.unasked[i] > 0 ? none : ""), { Answers: all })}</form>`;
+${statusLine(`why_${i}`, reasons[chosen] ?? (s.unasked[i] > 0 ? none : ""), { Answers: all })}</form>`;
 }
 
 export function picture(s) {

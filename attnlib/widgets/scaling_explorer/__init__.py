@@ -19,7 +19,7 @@ STOPS = sorted({round(2 ** (eighth / 8)) for eighth in range(81)})
 
 
 def jacobian_norm(weights):
-    """Frobenius norm of the softmax Jacobian, Eq. (3) of chapter 4, for each row a of weights.
+    """Frobenius norm of the softmax Jacobian, Eq. (3) of "Why scores are divided".
 
     Its square is the sum over i of a_i^2 ((1 - a_i)^2 + the sum over j != i of a_j^2).
     """

@@ -6,10 +6,10 @@
  */
 import { cellAt } from "../kit/heatmap.js";
 import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
-import { liveMicroscope, look, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import { DIVISORS, nearest, softmax, wordVector } from "../kit/numbers.js";
 
-export const own = { lens: null };
+export const pageState = { lens: null };
 export const layout = "abh-instrument abh-beside";
 
 const DASHES = { sqrt: "none", none: "5 3", d_k: "1.5 2.5" };
@@ -346,13 +346,14 @@ export function live(view) {
     view.set({ d_k: view.state().curves_drawn.d_k[event.target.value] }),
   );
   view.on("divisor", "change", (event) => view.set({ divisor: event.target.value }));
-  view.on("why", "click", () => look(view, [ROW, ranked(compute(view.state()))[0]]));
+  view.on("why", "click", () => openMicroscope(view, [ROW, ranked(compute(view.state()))[0]]));
   view.on("sheet", "click", (event, svg) => {
     const { left, wide, bars, tallest } = SHEET;
     const top = bars - tallest;
     const cell = cellAt(event, svg, 360, N.keys, { left, top, size: wide }); // rows as high as columns are wide
     const high = cell && (cell.i * wide) / N.keys;
-    if (cell?.inside && high < tallest) look(view, [ROW, ranked(compute(view.state()))[cell.j]]);
+    if (cell?.inside && high < tallest)
+      openMicroscope(view, [ROW, ranked(compute(view.state()))[cell.j]]);
   });
   liveMicroscope(view);
 }

@@ -61,7 +61,7 @@ class ThenAndNow(CourseWidget):
 
     @property
     def cache(self):
-        """How many bytes all layers keep after 32,768 tokens: Eq. (3) of chapter 14."""
+        """How many bytes all layers keep after 32,768 tokens: Eq. (3) of "What it costs"."""
         kept = min(TOKENS, SIZES["window"]) if self.window else TOKENS
         d_k = SIZES["d_model"] // SIZES["heads"]
         return 2 * SIZES["layers"] * kept * self._kv_heads * d_k * SIZES["bytes"]
