@@ -408,7 +408,7 @@ function live(view, tools) {
 
 export const heads = {
   label: "A sentence encoder: its heads",
-  own: { lens: null, pointed: null },
+  pageState: { lens: null, pointed: null },
   fields: ({ compact }) => [
     { name: "text", label: "A sentence of yours", tries: compact ? TRIES.slice(0, 3) : TRIES },
   ],

@@ -190,7 +190,7 @@ const TRIES = [
 
 export const lengths = {
   label: "What [CLS] gets, by the length of a sentence",
-  own: { near: null, spot: null },
+  pageState: { near: null, spot: null },
 
   fields: () => [{ name: "text", label: "A sentence of yours, short or long", tries: TRIES }],
 

@@ -397,7 +397,7 @@ const TRIES = [
 
 export const path = {
   label: "The way of a word through the layers of an encoder",
-  own: { dot: null, stepping: false },
+  pageState: { dot: null, stepping: false },
 
   fields: () => [
     { name: "text", label: "One sentence" },

@@ -218,7 +218,7 @@ export function linesOf(text) {
 
 export const search = {
   label: "A search by meaning, beside a search by words",
-  own: { sentence: -1, wrote: 0, asked: "" },
+  pageState: { sentence: -1, wrote: 0, asked: "" },
 
   fields: () => [{ name: "question", label: "A question", tries: TRIES }],
 
