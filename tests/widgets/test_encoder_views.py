@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from _ext.widgets.page import engine
+from _ext.engine import widget_engine
 from attnlib import models
 from attnlib.models import Reading
 from attnlib.widgets import Encoder
 from attnlib.widgets.encoder import views
+from attnlib.widgets.kit import modules
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 
@@ -22,9 +23,15 @@ WORDS = ["the", "bank", "to", "tea", "[CLS]", "##s"]
 sentences = st.lists(st.text("abÄßİσ'é _-4²,.", max_size=12), min_size=1, max_size=5)
 
 
+@cache
+def engine(name):
+    """The engine in which the module of a view has run."""
+    return widget_engine(modules.module(f"Encoder{name}", {}))
+
+
 def view(name, call, **values):
     """What a function of a view's file gives."""
-    return engine(f"Encoder{name}")(f"widget.{call}", **values)
+    return engine(name)(f"widget.{call}", **values)
 
 
 def reading(seed, n, n_layers=5, n_heads=2, d=7):
@@ -195,7 +202,7 @@ def test_the_picture_has_both_orders():
 
 def test_until_a_question_is_read_its_words_alone_have_an_order():
     state = {"question": "Is the road closed?"}
-    said = js(Encoder("search"), "picture({...widget.own, ...state})", **state)
+    said = js(Encoder("search"), "picture({...widget.pageState, ...state})", **state)
     text = json.dumps(said)
     assert "still the order of" in text and "Why were we late" in text
 
