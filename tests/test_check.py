@@ -307,7 +307,7 @@ def test_what_a_learner_prints_is_not_shown(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_missing_return_is_told_from_an_empty_function():
+def test_a_missing_return_is_not_an_empty_function():
     said = check.causal_mask(lambda n_q, n_k: np.tri(n_q, n_k) > 0 if n_q == n_k else None)
     assert repr(said) == (
         "your function returns None for n_q = 3, n_k = 7: a `return` is missing on the way that "
@@ -436,7 +436,10 @@ def test_verdicts_are_values():
 # The checkers themselves
 
 
-def answers(function, checker):
+@functools.cache
+def answers(checker, function=None):
+    """Return what a function, or else the right answer, gives for each case."""
+    function = function or checker.right
     return [checker.attempt(function, inputs).result for inputs in checker.cases.values()]
 
 
@@ -451,15 +454,15 @@ def test_each_planned_mistake_is_named_by_its_own_words(name):
 @every_checker
 def test_no_two_mistakes_give_the_same_results(name):
     checker = getattr(check, name)
-    tried = [("Right", answers(checker.right, checker))]
-    tried += [(words, answers(each, checker)) for words, each in checker.wrong_answers()]
+    tried = [(words, answers(checker, each)) for words, each in checker.wrong_answers()]
+    tried.append(("Right", answers(checker)))
     for (words, results), (other_words, others) in itertools.combinations(tried, 2):
         if words != other_words:
             assert not all(map(same, results, others)), (words, other_words)
 
 
 def gap(result, wanted):
-    """Return how far two results are apart: 1 where they cannot be compared."""
+    """Return the largest difference of two results: 1 where they cannot be compared."""
     pairs = [*zip(parts(result), parts(wanted), strict=False)]
     if len(parts(result)) != len(parts(wanted)) or any(
         isinstance(part, Crash) or part.shape != target.shape for part, target in pairs
@@ -472,9 +475,8 @@ def gap(result, wanted):
 @every_checker
 def test_mistakes_are_far_from_right(name):
     checker = getattr(check, name)
-    right = answers(checker.right, checker)
     for words, mistake in checker.wrong_answers():
-        gaps = map(gap, answers(mistake, checker), right)
+        gaps = map(gap, answers(checker, mistake), answers(checker))
         assert max(gaps) > 0.05, words  # no tolerance could let it pass
 
 
@@ -614,9 +616,7 @@ def test_the_maximum_of_online_softmax_rises_and_stays():
 
 
 def test_the_attention_functions_leak_as_they_say():
-    leaks = dict(
-        zip(check.leak_test.cases, answers(check.leak_test.right, check.leak_test), strict=True)
-    )
+    leaks = dict(zip(check.leak_test.cases, answers(check.leak_test), strict=True))
     assert [name for name, leak in leaks.items() if not leak] == [
         "causal attention",
         "an attention whose output is always zero",

@@ -35,7 +35,7 @@ split_heads = Checker(
         "float32": float32((numbered(5, 21), 3)),
     },
     mistakes=[
-        "You reshaped straight to (n_heads, n, d), which tears the tokens apart. First reshape to "
+        "You reshaped straight to (n_heads, n, d), which mixes the tokens. First reshape to "
         "(n, n_heads, d), then swap the first two axes.",
         lambda x, n_heads: x.reshape(n_heads, len(x), -1),
         "The tokens still stand before the heads, (n, n_heads, d): swap those two axes.",

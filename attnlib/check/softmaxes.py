@@ -136,7 +136,7 @@ def some_inputs():
         "allowed scores of 0": (np.where(draw(3, 5, seed=3) > 0, 0.0, draw(3, 5)), mask[:3, :5]),
         "scores near -1,000,000": (scores - 1e6, mask),
         "scores near 1,000,000": (scores + 1e6, empty),
-        "rows that are far apart, the last one wide": (wide, np.vstack([mask, mask[:1]])),
+        "rows far from each other, the last one wide": (wide, np.vstack([mask, mask[:1]])),
         # Whatever is added to blocked scores leaves one of them above the others.
         "blocked scores up to 1,000,000": (np.where(mask, scores, blocked), mask),
         "a mask that blocks nothing": (draw(3, 2, seed=2), np.ones((3, 2), dtype=bool)),
