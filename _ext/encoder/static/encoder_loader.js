@@ -1,17 +1,13 @@
 /**
  * How `self.encoder` (encoder.js) reads: it comes with the first sentence.
  *
- * The pieces (tools/encoder.py) come as scripts, which a page may load over http and from disk; they
- * are read in a worker (_ext/encoder/worker.js).
+ * The pieces (tools/encoder.py) are read in a worker (_ext/encoder/worker.js).
  */
 (() => {
   "use strict";
   const { encoder } = self;
-  const PLAN = "plan";
   const status = { state: "idle", got: 0, asked: 0, exact: false, slow: false, error: "" };
   const readings = new Map(); // those that nobody has answered yet
-  const taken = new Map(); // what a script has just handed over
-  const tries = new Map();
   const queue = []; // names of pieces that wait for their turn
   const loading = new Set();
   let plan = null;
@@ -26,37 +22,6 @@
   }
 
   // ------------------------------------------------------------------------------- pieces
-
-  /** Runs a script of the folder, and promises what it handed over under its name. */
-  function load(name, file) {
-    const script = document.createElement("script");
-    const again = tries.get(name) ? `?again=${tries.get(name)}` : ""; // not what the cache has
-    script.src = new URL(file + again, encoder.place).href;
-    // A script that is cut off is no script: that is said below, in words.
-    const quiet = (event) => {
-      if (event.filename === script.src) event.preventDefault();
-    };
-    self.addEventListener("error", quiet);
-    return new Promise((resolve, reject) => {
-      const end = (why) => {
-        self.removeEventListener("error", quiet);
-        script.remove();
-        const content = taken.get(name);
-        taken.delete(name);
-        if (content !== undefined) return resolve(content);
-        tries.set(name, (tries.get(name) ?? 0) + 1);
-        reject(new Error(why));
-      };
-      script.onload = () => end(damaged(name));
-      script.onerror = () => end(missing(name));
-      document.head.append(script);
-    });
-  }
-
-  const kept = "What has come is kept; the next sentence asks for the rest.";
-  const missing = (name) =>
-    `A part of the model (${name}) did not arrive: is the connection lost? ${kept}`;
-  const damaged = (name) => `A part of the model (${name}) arrived damaged. ${kept}`;
 
   /** What a reading waits for goes first: the words, their rows, then layer by layer. */
   const rank = (name) => ["words", "base", "rows", "layer", "fine"].indexOf(name.split("-")[0]);
@@ -84,7 +49,7 @@
     loading.add(name);
     const [file] = plan.pieces[name];
     const mine = worker;
-    load(name, file).then(
+    encoder.load(name, `encoder/${file}`).then(
       (text) => {
         if (mine === worker) worker.postMessage({ kind: "piece", name, text });
       },
@@ -106,7 +71,7 @@
   // ------------------------------------------------------------------------------- the worker
 
   async function start() {
-    plan ??= await load(PLAN, encoder.plan);
+    plan ??= await encoder.load("plan", `encoder/${encoder.plan}`);
     const url = URL.createObjectURL(new Blob([plan.worker], { type: "text/javascript" }));
     worker = new Worker(url, { name: "encoder" });
     URL.revokeObjectURL(url);
@@ -144,8 +109,7 @@
       next();
     },
     spoilt({ name }) {
-      tries.set(name, (tries.get(name) ?? 0) + 1);
-      lose(name, damaged(name));
+      lose(name, encoder.damaged(name).message);
     },
     exact: () => change({ exact: true }),
     news({ id, kind, ...news }) {
@@ -221,13 +185,5 @@
     });
   }
 
-  Object.assign(encoder, {
-    read,
-    stop,
-
-    /** Called by each piece. */
-    take(name, content) {
-      taken.set(name, content);
-    },
-  });
+  encoder.take("loader", { read, stop });
 })();
