@@ -59,6 +59,17 @@ def test_picture_is_whole_and_no_control_is_live(widget, data):
 @each_widget
 @some
 @given(data=st.data())
+def test_an_address_may_hold_what_python_accepts(widget, data):
+    """A page checks all settings of a link together, those that the link leaves alone included."""
+    made = data.draw(SAMPLES[widget])
+    refused = """shared && Object.keys(widget.shared).filter((trait) =>
+      widget.shared[trait] && !widget.shared[trait](state[trait], state))"""
+    assert not js(made, refused)
+
+
+@each_widget
+@some
+@given(data=st.data())
 def test_copied_code_runs(widget, data):
     made = data.draw(SAMPLES[widget])
     if widget is Encoder and not models.is_here():

@@ -77,6 +77,10 @@
 
   const PAUSE = 200; // milliseconds between two changes of the address: browsers limit them
   const LONGEST = 2000; // letters of one setting
+  const MOST = 100; // settings of one address: no page has more
+  // A number that is none, in an attribute that places or shapes a part of a picture.
+  const BROKEN =
+    /\s(?:d|points|style|transform|viewBox|width|height|opacity|[cr]?[xy][12]?|r)="[^"]*\b(?:NaN|undefined)\b/;
   const alive = new Map(); // name of a slot: its model, how it began, and what may be set
   let settings = new Map(); // name of a slot: {trait: its value as text}
   let anchor = "";
@@ -84,7 +88,7 @@
 
   /** What the address says: an anchor, and settings by slot and trait. */
   function parsed(hash) {
-    const [first, ...rest] = hash.slice(1).split("&");
+    const [first, ...rest] = hash.slice(1).split("&", MOST);
     const found = new Map();
     for (const part of [first, ...rest]) {
       const [, slot, trait, text] = /^([a-z0-9-]+)\.(\w+)=(.*)$/s.exec(part) ?? [];
@@ -103,7 +107,7 @@
     typeof value === "string" ? value : JSON.stringify(value, (_, x) => brief(x));
   const valued = (text, start) => (typeof start === "string" ? text : JSON.parse(text));
   const encoded = (text) =>
-    encodeURIComponent(text)
+    encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\ufffd")) // half a letter has no code
       .replaceAll("%20", "+")
       .replace(/%(?:2C|3A|5B|5D|7B|7D)/g, decodeURIComponent);
 
@@ -119,20 +123,27 @@
     );
   }
 
-  /** The settings that fit, as values: each by itself, then all of them in a picture. */
-  function fitting(texts, { shared, checks, bounds, start, draw }) {
+  /** Whether a trait may have this value in this state: a number stays one, not "4" or [4]. */
+  function fits(trait, value, state, { checks, bounds, start }) {
+    if (typeof start[trait] === "number" && typeof value !== "number") return false;
+    return within(value, bounds[trait]) && (checks[trait]?.(value, state) ?? true);
+  }
+
+  /** The settings that fit, as values: each by itself, then all of them together in a picture. */
+  function fitting(texts, widget) {
+    const { shared, start, draw } = widget;
     const found = {};
     for (const trait of shared.filter((name) => Object.hasOwn(texts, name))) {
       try {
         const value = valued(texts[trait], start[trait]);
-        const fits = checks[trait] ?? (() => true);
-        if (within(value, bounds[trait]) && fits(value, { ...start, ...found }))
-          found[trait] = value;
+        if (fits(trait, value, { ...start, ...found }, widget)) found[trait] = value;
       } catch {} // no value at all, or of another kind
     }
+    const state = { ...start, ...found };
     try {
-      if (!/\b(?:NaN|undefined)\b/.test(draw({ ...start, ...found }))) return found;
-    } catch {} // together they are none that the widget can draw
+      const together = shared.every((trait) => fits(trait, state[trait], state, widget));
+      if (together && !BROKEN.test(draw(state))) return found;
+    } catch {} // the widget cannot draw it
     return {};
   }
 

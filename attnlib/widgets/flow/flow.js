@@ -217,7 +217,7 @@ const rows = (tokens, like) => (matrix, s) =>
 export const shared = {
   tokens: named,
   x: rows("tokens", "x"),
-  memory_tokens: (tokens, s) => s.memory.length > 0 && named(tokens),
+  memory_tokens: (tokens, s) => (s.memory.length > 0 ? named(tokens) : fits(tokens, [])),
   memory: rows("memory_tokens", "memory"),
   ...Object.fromEntries(
     Object.keys(MATRICES)

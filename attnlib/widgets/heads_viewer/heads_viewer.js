@@ -13,7 +13,7 @@ export const shared = {
   text: below((s) => s.texts.length),
   layer: below((s) => s.texts[0].n_layers),
   head: below((s) => s.texts[0].n_heads),
-  row: below((s) => s.texts[s.text].tokens.length),
+  row: below((s) => Math.max(...s.texts.map(({ tokens }) => tokens.length))),
 };
 export const label = ({ title }) => (title ? `Heads viewer: ${title}` : "Heads viewer");
 

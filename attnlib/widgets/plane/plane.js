@@ -61,9 +61,10 @@ function isPoint(point, scene) {
 /** The words of the scene or, if they are the reader's own, any; each at a place on the sheet. */
 function areWords(words, s) {
   const names = Object.keys(words);
-  const known = SCENES[s.scene].slots ? Object.keys(s.words) : names.filter(isName).slice(0, MOST);
+  const { slots } = SCENES[s.scene];
+  const known = slots ? Object.keys(s.words) : names.filter(isName).slice(0, MOST);
   const same =
-    names.length > 0 &&
+    (slots || names.length > 0) &&
     names.length === known.length &&
     known.every((name) => Object.hasOwn(words, name));
   return same && names.every((name) => isPoint(words[name], s.scene));
