@@ -21,6 +21,8 @@ from attnlib import (
 BATCH, N, N_MEMORY, HEADS, D_K, D_FF, D_MEMORY = 3, 7, 5, 2, 11, 13, 17
 D_MODEL = HEADS * D_K
 MODES = ["none", "causal", "padding", "both", "additive"]
+# How each error ends that refuses whole numbers where floats are needed.
+NOT_FLOATS = "must hold floats (float16, float32 or float64, so 1.0 and not 1); got"
 DTYPES = {np.float32: torch.float32, np.float64: torch.float64}
 steady = settings(deadline=None, derandomize=True)
 

@@ -1,12 +1,9 @@
-"""Norm, feed-forward, layers and stacks: by hand, against PyTorch, by property, every error."""
+"""Layers and stacks: by hand, against PyTorch, by property, every error."""
 
-import ast
 import math
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,14 +16,12 @@ from attnlib import (
     DecoderLayer,
     Encoder,
     EncoderLayer,
-    FeedForward,
     LayerNorm,
     MultiHeadAttention,
     RMSNorm,
     SwiGLU,
     additive,
     causal_mask,
-    feed_forward,
     gelu,
     layer_norm,
     padding_mask,
@@ -45,6 +40,7 @@ from tests.helpers import (
     HEADS,
     MODES,
     N_MEMORY,
+    NOT_FLOATS,
     N,
     attend_next,
     masks,
@@ -59,7 +55,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
 ACTIVATIONS = {"relu": relu, "gelu": gelu}
-ELEMENTWISE = ACTIVATIONS | {"silu": silu}
 LENGTHS = [3, 7, 1]
 either = pytest.mark.parametrize("norm_first", [False, True])
 
@@ -99,247 +94,6 @@ def encoder(dtype=np.float64, n_layers=3, **options):
 def decoder_layer(dtype=np.float64, **options):
     rng = np.random.default_rng(0)
     return moved(DecoderLayer.init(D_MODEL, HEADS, D_FF, rng, dtype=dtype, **options))
-
-
-# Norm
-
-
-def test_layer_norm_by_hand():
-    # Mean 3, variance (4 + 1 + 0 + 9) / 4 = 3.5; with eps = 0.5 the root is 2.
-    got = layer_norm([[1.0, 2, 3, 6]], eps=0.5)
-    assert got.tolist() == [[-1, -0.5, 0, 1.5]]
-    got = layer_norm([[1.0, 2, 3, 6]], [1.0, 2, 3, 4], [0.0, 0, 5, -1], eps=0.5)
-    assert got.tolist() == [[-1, -1, 5, 5]]
-    assert layer_norm([[1.0, 2, 3, 6]], beta=[0.0, 0, 5, -1], eps=0.5).tolist() == [
-        [-1, -0.5, 5, 0.5]
-    ]
-
-
-def test_epsilon_stands_under_the_root():
-    assert layer_norm([1.0, 3.0], eps=3).tolist() == [-0.5, 0.5]  # std + eps would give 1 / 4
-    small = layer_norm([-1e-3, 1e-3])
-    np.testing.assert_allclose(small, np.array([-1, 1]) * 1e-3 / math.sqrt(1.1e-5), rtol=1e-14)
-    assert layer_norm([2.0, 2.0]).tolist() == [0, 0]
-
-
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("affine", ["neither", "gamma", "both"])
-def test_layer_norm_equals_torch(affine, dtype):
-    x = tokens(BATCH, N, D_MODEL, dtype=dtype) * dtype(3) + dtype(2)
-    gamma, beta = tokens(D_MODEL, dtype=dtype, seed=2), tokens(D_MODEL, dtype=dtype, seed=3)
-    given = {"neither": [], "gamma": [gamma], "both": [gamma, beta]}[affine]
-    expected = functional.layer_norm(
-        torch.from_numpy(x), (D_MODEL,), *map(torch.from_numpy, given), eps=1e-3
-    ).numpy()
-    got = layer_norm(x, *given, eps=np.float64(1e-3))
-    assert got.dtype == dtype
-    np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
-
-
-def test_layer_norm_finds_the_variance_around_a_large_mean():
-    """E[x^2] - E[x]^2 in float32 has no digit left at a mean of 1e4."""
-    x = (tokens(N, 64) + 1e4).astype(np.float32)
-    exact = layer_norm(x.astype(np.float64))
-    np.testing.assert_allclose(layer_norm(x), exact, rtol=0, atol=1e-3)
-    far = layer_norm((tokens(N, 64) + 1e4).astype(np.float64)) - layer_norm(tokens(N, 64))
-    assert np.abs(far).max() < 1e-10
-
-
-def test_layer_norm_of_float16_squares_in_float32():
-    x = np.array([[-3e4, 3e4]], np.float16)
-    assert layer_norm(x).tolist() == [[-1, 1]]
-
-
-@steady
-@given(st.integers(0, 2**32 - 1), st.floats(-100, 100), st.floats(0.01, 100))
-def test_layer_norm_takes_out_shift_and_scale(seed, shift, scale):
-    x = tokens(N, D_FF, seed=seed)
-    normed = layer_norm(x, eps=0)
-    np.testing.assert_allclose(normed.mean(-1), 0, atol=1e-14)
-    np.testing.assert_allclose(normed.var(-1), 1, rtol=1e-12)
-    np.testing.assert_allclose(layer_norm(scale * x + shift, eps=0), normed, rtol=0, atol=1e-9)
-
-
-def test_layer_norm_of_a_vector_and_of_nothing():
-    x = tokens(N, D_FF)
-    np.testing.assert_array_equal(layer_norm(x[2]), layer_norm(x)[2])
-    assert layer_norm(np.zeros((2, 0, 3), np.float32)).shape == (2, 0, 3)
-
-
-def test_layer_norm_keeps_nan_in_its_row():
-    x = tokens(N, D_FF)
-    clean = layer_norm(x)
-    x[2, 1], x[4, 0] = np.nan, np.inf
-    with np.errstate(all="raise"):
-        got = layer_norm(x)
-    assert np.isnan(got[[2, 4]]).all()
-    rest = [0, 1, 3, 5, 6]
-    np.testing.assert_array_equal(got[rest], clean[rest])
-
-
-def test_rms_norm_by_hand():
-    # The mean square of 1 and 7 is 25, that of 1, 1, 1 and 5 is 7; with eps = 2 the root is 3.
-    assert rms_norm([1.0, 7.0], eps=0).tolist() == [1 / 5, 7 / 5]
-    got = rms_norm([[1.0, 1, 1, 5]], [3.0, 6, 9, 3], eps=2)
-    np.testing.assert_allclose(got, [[1, 2, 3, 5]], rtol=1e-15)
-    assert rms_norm([0.0, 0.0]).tolist() == [0, 0]
-
-
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("scaled", [False, True])
-def test_rms_norm_equals_torch(scaled, dtype):
-    x = tokens(BATCH, N, D_MODEL, dtype=dtype) * dtype(3) + dtype(2)
-    gamma = tokens(D_MODEL, dtype=dtype, seed=2) if scaled else None
-    weight = None if gamma is None else torch.from_numpy(gamma)
-    expected = functional.rms_norm(torch.from_numpy(x), (D_MODEL,), weight, eps=1e-3).numpy()
-    for got in (rms_norm(x, gamma, np.float64(1e-3)), RMSNorm(gamma, 1e-3)(x)):
-        assert got.dtype == dtype
-        np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
-
-
-@steady
-@given(st.integers(0, 2**32 - 1), st.floats(0.01, 100))
-def test_rms_norm_takes_out_the_scale_and_keeps_the_direction(seed, scale):
-    x = tokens(N, D_FF, seed=seed)
-    normed = rms_norm(x, eps=0)
-    np.testing.assert_allclose(np.square(normed).mean(-1), 1, rtol=1e-12)
-    np.testing.assert_allclose(rms_norm(scale * x, eps=0), normed, rtol=1e-9)
-    assert (np.sign(normed) == np.sign(x)).all()
-
-
-def test_rms_norm_of_float16_squares_in_float32():
-    assert rms_norm(np.array([[-3e4, 3e4]], np.float16)).tolist() == [[-1, 1]]
-
-
-def test_rms_norm_keeps_nan_in_its_row():
-    x = tokens(N, D_FF)
-    x[2, 1], x[4, 0] = np.nan, np.inf
-    for norm in (rms_norm, RMSNorm()):
-        with np.errstate(all="raise"):
-            got = norm(x)
-        assert np.isfinite(got).all(-1).tolist() == [i not in (2, 4) for i in range(N)]
-
-
-@pytest.mark.parametrize("beta", [None, tokens(D_MODEL, seed=3)])
-@pytest.mark.parametrize("gamma", [None, tokens(D_MODEL, seed=2)])
-def test_norms_are_their_functions(gamma, beta):
-    x = tokens(BATCH, N, D_MODEL)
-    np.testing.assert_array_equal(LayerNorm(gamma, beta, 0.1)(x), layer_norm(x, gamma, beta, 0.1))
-    np.testing.assert_array_equal(RMSNorm(gamma, 0.1)(x), rms_norm(x, gamma, 0.1))
-    assert (LayerNorm().eps, RMSNorm().eps) == (1e-5, 1e-6)
-
-
-# Activations
-
-
-def test_relu_and_gelu_by_hand():
-    assert relu([-2.0, 0.0, 3.0]).tolist() == [0, 0, 3]
-    # A share of 0.8413 of the standard normal lies below 1.
-    np.testing.assert_allclose(gelu([-1.0, 0, 1]), [-0.158655, 0, 0.841345], rtol=0, atol=5e-7)
-
-
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("name", ELEMENTWISE)
-def test_activations_equal_torch(name, dtype):
-    x = np.linspace(-9, 9, 1001).astype(dtype).reshape(7, 11, 13)
-    expected = getattr(functional, name)(torch.from_numpy(x)).numpy()
-    got = ELEMENTWISE[name](x)
-    assert got.dtype == dtype
-    np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE[dtype])
-
-
-def test_gelu_is_exact():
-    x = np.linspace(-4, 4, 101)
-    tanh = functional.gelu(torch.from_numpy(x), approximate="tanh").numpy()
-    assert 1e-4 < np.abs(gelu(x) - tanh).max() < 1e-3
-
-
-@pytest.mark.parametrize("activation", ELEMENTWISE.values())
-def test_activations_of_what_is_not_finite_and_of_nothing(activation):
-    with np.errstate(all="raise"):
-        got = activation(np.array([np.nan, np.inf, -np.inf, 1e-310]))
-    np.testing.assert_array_equal(got[:2], [np.nan, np.inf])
-    assert activation(np.zeros((0, 3), np.float16)).shape == (0, 3)
-
-
-# Feed-forward
-
-
-def test_feed_forward_by_hand():
-    w_1, b_1 = np.array([[1.0, 0, -1], [0, 2, 1]]), np.array([0.0, 1, 0.5])
-    w_2, b_2 = np.array([[1.0, 10], [2, 20], [3, 30]]), np.array([0.0, -1])
-    # [1, -1] W_1 + b_1 = [1, -1, -1.5] -> [1, 0, 0]; [2, 3] -> [2, 7, 1.5].
-    got = feed_forward([[1.0, -1], [2, 3]], w_1, b_1, w_2, b_2)
-    assert got.tolist() == [[1, 9], [20.5, 204]]
-    assert feed_forward([[1.0, -1]], w_1, None, w_2, None).tolist() == [[1, 10]]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ACTIVATIONS)
-def test_feed_forward_equals_torch(name, dtype):
-    x = tokens(BATCH, N, D_MODEL, dtype=dtype)
-    linear = [
-        stirred(torch.nn.Linear(*sizes, dtype=DTYPES[dtype]))
-        for sizes in ((D_MODEL, D_FF), (D_FF, D_MODEL))
-    ]
-    expected = linear[1](getattr(functional, name)(linear[0](torch.from_numpy(x))))
-    fields = [p.detach().numpy().T for part in linear for p in (part.weight, part.bias)]
-    got = feed_forward(x, *fields, ACTIVATIONS[name])
-    assert got.dtype == dtype
-    np.testing.assert_allclose(got, expected.detach().numpy(), rtol=0, atol=3 * TOLERANCE[dtype])
-
-
-def test_feed_forward_takes_each_token_by_itself():
-    network, x = encoder_layer().feed_forward, tokens(BATCH, N, D_MODEL)
-    whole = network(x)
-    for place in np.ndindex(BATCH, N):
-        alone = network(x[place][None])[0]
-        np.testing.assert_allclose(alone, whole[place], rtol=0, atol=1e-13)
-
-
-def test_a_gated_network_by_hand():
-    # silu(2) = 2 / (1 + e^-2); the gate of the second number is closed, silu(0) = 0.
-    w_gate, w_up = np.array([[2.0, 0], [0, 0]]), np.array([[1.0, 5], [3, 7]])
-    got = SwiGLU(w_gate, w_up, np.array([[1.0, 10], [1, 1]]))([[1.0, 2]])
-    passed = 7 * 2 / (1 + math.exp(-2))
-    np.testing.assert_allclose(got, [[passed, 10 * passed]], rtol=1e-15)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_gated_network_equals_torch(dtype, parity):
-    x = tokens(BATCH, N, D_MODEL, dtype=dtype)
-    shapes = (D_MODEL, D_FF), (D_MODEL, D_FF), (D_FF, D_MODEL)
-    weights = [tokens(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate(shapes)]
-    gate, up, down = map(torch.from_numpy, weights)
-    t = torch.from_numpy(x)
-    expected = (functional.silu(t @ gate) * (t @ up)) @ down
-    parity("SwiGLU", "none", SwiGLU(*weights)(x), expected.numpy())
-
-
-# Without SciPy
-
-WITHOUT_SCIPY = """
-import sys
-sys.modules.update({"scipy": None, "scipy.special": None})
-import numpy as np
-import attnlib, attnlib.check
-x = np.linspace(-6, 6, 1001)
-for dtype in (np.float16, np.float32, np.float64):
-    assert attnlib.gelu(x.astype(dtype)).dtype == dtype
-assert attnlib.gelu(np.zeros((0, 3))).shape == (0, 3)
-assert "math" in sys.modules['attnlib.feed_forward'].erf.pyfunc.__module__
-attnlib.gelu([np.nan, np.inf, -np.inf])
-print([float(y).hex() for y in attnlib.gelu(x)])
-"""
-
-
-def test_gelu_is_the_same_without_scipy():
-    command = [sys.executable, "-W", "error", "-c", WITHOUT_SCIPY]
-    root = Path(__file__).resolve().parent.parent
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root)
-    assert done.stderr == ""
-    found = [float.fromhex(y) for y in ast.literal_eval(done.stdout)]
-    np.testing.assert_allclose(found, gelu(np.linspace(-6, 6, 1001)), rtol=0, atol=1e-15)
 
 
 # Against PyTorch
@@ -787,158 +541,6 @@ def test_the_parameters_of_the_paper():
 
 
 # Errors
-
-NOT_FLOATS = "must hold floats (float16, float32 or float64, so 1.0 and not 1); got"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ([np.float64(1)], ValueError, "x must have a last axis to take the mean of; got shape ()"),
-        (
-            [np.ones((3, 0))],
-            ValueError,
-            "x must have a last axis to take the mean of; got shape (3, 0)",
-        ),
-        ([np.ones((2, 3)), np.ones(2)], ValueError, "gamma must have shape (3,); got (2,)"),
-        (
-            [np.ones((2, 3)), None, np.ones((1, 3))],
-            ValueError,
-            "beta must have shape (3,); got (1, 3)",
-        ),
-        ([np.ones((2, 3), int)], TypeError, f"x {NOT_FLOATS} int64"),
-        ([np.ones(3), np.ones(3, int)], TypeError, f"gamma {NOT_FLOATS} int64"),
-        ([np.ones(3), None, np.ones(3, int)], TypeError, f"beta {NOT_FLOATS} int64"),
-        (
-            [np.ones(3), None, None, -1],
-            ValueError,
-            "eps must be finite and 0 or more; got -1",
-        ),
-        ([np.ones(3), None, None, np.nan], ValueError, "eps must be finite and 0 or more; got nan"),
-        ([np.ones(3), None, None, np.inf], ValueError, "eps must be finite and 0 or more; got inf"),
-        ([np.ones(3), None, None, "small"], TypeError, "eps must be a number; got str"),
-        ([np.ones(3), None, None, True], TypeError, "eps must be a number; got bool"),
-    ],
-)
-def test_layer_norm_refuses(arguments, error, message):
-    with raises(error, message):
-        layer_norm(*arguments)
-    if len(arguments) == 1 or arguments[1] is not None:
-        with raises(error, message):
-            rms_norm(*arguments)
-
-
-@pytest.mark.parametrize("activation", ELEMENTWISE.values())
-def test_activations_refuse_what_does_not_hold_floats(activation):
-    with raises(TypeError, f"x {NOT_FLOATS} int64"):
-        activation([1, 2])
-
-
-@pytest.mark.parametrize(
-    ("fields", "error", "message"),
-    [
-        ({"gamma": np.ones((1, 6))}, ValueError, "gamma must be a vector (d,); got shape (1, 6)"),
-        ({"gamma": np.ones(6, int)}, TypeError, f"gamma {NOT_FLOATS} int64"),
-        ({"eps": None}, TypeError, "eps must be a number; got NoneType"),
-        ({"eps": -1.0}, ValueError, "eps must be finite and 0 or more; got -1.0"),
-    ],
-)
-def test_norms_refuse(fields, error, message):
-    for kind in (LayerNorm, RMSNorm):
-        with raises(error, message):
-            kind(**fields)
-    if "gamma" in fields:
-        with raises(error, message.replace("gamma", "beta")):
-            LayerNorm(beta=fields["gamma"])
-
-
-def test_a_norm_refuses_weights_of_two_widths_and_tokens_of_another():
-    with raises(ValueError, "beta must have shape (5,); got (6,)"):
-        LayerNorm(np.ones(5), np.ones(6))
-    for norm in (LayerNorm(np.ones(5)), LayerNorm(beta=np.ones(5)), RMSNorm(np.ones(5))):
-        with raises(ValueError, "x must be as wide as the norm, 5; got shape (2, 6)"):
-            norm(np.ones((2, 6)))
-        with raises(TypeError, f"x {NOT_FLOATS} int64"):
-            norm([1, 2, 3, 4, 5])
-    with raises(ValueError, "x must have a last axis to take the mean of; got shape ()"):
-        RMSNorm()(np.float64(1))
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        (
-            {"w_gate": np.ones(6)},
-            ValueError,
-            "w_gate must be a matrix (d_in, d_out); got shape (6,)",
-        ),
-        (
-            {"w_up": np.ones((6, 5))},
-            ValueError,
-            "w_gate and w_up must have one shape; got (6, 4) and (6, 5)",
-        ),
-        (
-            {"w_down": np.ones((5, 6))},
-            ValueError,
-            "w_up (d_model, d_ff) and w_down (d_ff, d_model) must share d_ff; "
-            "got (6, 4) and (5, 6)",
-        ),
-        ({"w_down": np.ones((4, 6), int)}, TypeError, f"w_down {NOT_FLOATS} int64"),
-    ],
-)
-def test_a_gated_network_refuses(changes, error, message):
-    fields = {"w_gate": np.ones((6, 4)), "w_up": np.ones((6, 4)), "w_down": np.ones((4, 6))}
-    with raises(error, message):
-        SwiGLU(**fields | changes)
-
-
-@pytest.mark.parametrize(
-    "network",
-    [
-        SwiGLU(np.ones((6, 4)), np.ones((6, 4)), np.ones((4, 6))),
-        FeedForward(np.ones((6, 4)), None, np.ones((4, 6)), None),
-    ],
-)
-def test_networks_refuse_tokens(network):
-    for x, error, message in (
-        (np.ones(6), ValueError, "x must be a matrix (..., n, 6); got shape (6,)"),
-        (np.ones((3, 5)), ValueError, "x must be as wide as the layer, 6; got shape (3, 5)"),
-        (np.ones((3, 6), int), TypeError, f"x {NOT_FLOATS} int64"),
-    ):
-        with raises(error, message):
-            network(x)
-
-
-SHARE = "w_1 (d_model, d_ff) and w_2 (d_ff, d_model) must be matrices that share d_ff; got"
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"x": np.ones(2)}, ValueError, "x must be a matrix (..., n, 2); got shape (2,)"),
-        ({"x": np.ones((5, 3))}, ValueError, "x must be as wide as the layer, 2; got shape (5, 3)"),
-        ({"w_2": np.ones((4, 2))}, ValueError, f"{SHARE} (2, 3) and (4, 2)"),
-        ({"w_1": np.ones(3)}, ValueError, f"{SHARE} (3,) and (3, 2)"),
-        ({"w_2": np.ones((1, 3, 2))}, ValueError, f"{SHARE} (2, 3) and (1, 3, 2)"),
-        ({"b_1": np.ones(2)}, ValueError, "b_1 must have shape (3,); got (2,)"),
-        ({"b_2": np.ones((5, 2))}, ValueError, "b_2 must have shape (2,); got (5, 2)"),
-        ({"activation": "relu"}, TypeError, "activation must be a function; got str"),
-        *(
-            ({name: np.ones((3, 3), int)}, TypeError, f"{name} {NOT_FLOATS} int64")
-            for name in ("x", "w_1", "b_1", "w_2", "b_2")
-        ),
-    ],
-)
-def test_feed_forward_refuses(changes, error, message):
-    fields = {
-        "x": np.ones((5, 2)),
-        "w_1": np.ones((2, 3)),
-        "b_1": np.ones(3),
-        "w_2": np.ones((3, 2)),
-        "b_2": np.ones(2),
-    }
-    with raises(error, message):
-        feed_forward(**fields | changes)
 
 
 def small(kind, **changes):

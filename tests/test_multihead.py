@@ -35,6 +35,7 @@ from tests.helpers import (
     HEADS,
     MODES,
     N_MEMORY,
+    NOT_FLOATS,
     N,
     attend_next,
     masks,
@@ -599,8 +600,6 @@ def test_the_weights_of_the_paper():
 
 
 # Errors
-
-NOT_FLOATS = "must hold floats (float16, float32 or float64, so 1.0 and not 1); got"
 
 
 def fields(**changes):

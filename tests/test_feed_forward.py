@@ -1,0 +1,225 @@
+"""Feed-forward networks and activations: by hand, against PyTorch, without SciPy, every error."""
+
+import ast
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from attnlib import (
+    FeedForward,
+    SwiGLU,
+    feed_forward,
+    gelu,
+    relu,
+    silu,
+)
+from tests.helpers import (
+    BATCH,
+    D_FF,
+    D_MODEL,
+    DTYPES,
+    NOT_FLOATS,
+    N,
+    raises,
+    stirred,
+    tokens,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
+ACTIVATIONS = {"relu": relu, "gelu": gelu}
+SHARE = "w_1 (d_model, d_ff) and w_2 (d_ff, d_model) must be matrices that share d_ff; got"
+ELEMENTWISE = ACTIVATIONS | {"silu": silu}
+
+
+def test_relu_and_gelu_by_hand():
+    assert relu([-2.0, 0.0, 3.0]).tolist() == [0, 0, 3]
+    # A share of 0.8413 of the standard normal lies below 1.
+    np.testing.assert_allclose(gelu([-1.0, 0, 1]), [-0.158655, 0, 0.841345], rtol=0, atol=5e-7)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_activations_equal_torch(name, dtype):
+    x = np.linspace(-9, 9, 1001).astype(dtype).reshape(7, 11, 13)
+    expected = getattr(functional, name)(torch.from_numpy(x)).numpy()
+    got = ELEMENTWISE[name](x)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE[dtype])
+
+
+def test_gelu_is_exact():
+    x = np.linspace(-4, 4, 101)
+    tanh = functional.gelu(torch.from_numpy(x), approximate="tanh").numpy()
+    assert 1e-4 < np.abs(gelu(x) - tanh).max() < 1e-3
+
+
+@pytest.mark.parametrize("activation", ELEMENTWISE.values())
+def test_activations_of_what_is_not_finite_and_of_nothing(activation):
+    with np.errstate(all="raise"):
+        got = activation(np.array([np.nan, np.inf, -np.inf, 1e-310]))
+    np.testing.assert_array_equal(got[:2], [np.nan, np.inf])
+    assert activation(np.zeros((0, 3), np.float16)).shape == (0, 3)
+
+
+def test_feed_forward_by_hand():
+    w_1, b_1 = np.array([[1.0, 0, -1], [0, 2, 1]]), np.array([0.0, 1, 0.5])
+    w_2, b_2 = np.array([[1.0, 10], [2, 20], [3, 30]]), np.array([0.0, -1])
+    # [1, -1] W_1 + b_1 = [1, -1, -1.5] -> [1, 0, 0]; [2, 3] -> [2, 7, 1.5].
+    got = feed_forward([[1.0, -1], [2, 3]], w_1, b_1, w_2, b_2)
+    assert got.tolist() == [[1, 9], [20.5, 204]]
+    assert feed_forward([[1.0, -1]], w_1, None, w_2, None).tolist() == [[1, 10]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_feed_forward_equals_torch(name, dtype):
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype)
+    linear = [
+        stirred(torch.nn.Linear(*sizes, dtype=DTYPES[dtype]))
+        for sizes in ((D_MODEL, D_FF), (D_FF, D_MODEL))
+    ]
+    expected = linear[1](getattr(functional, name)(linear[0](torch.from_numpy(x))))
+    fields = [p.detach().numpy().T for part in linear for p in (part.weight, part.bias)]
+    got = feed_forward(x, *fields, ACTIVATIONS[name])
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, expected.detach().numpy(), rtol=0, atol=3 * TOLERANCE[dtype])
+
+
+def test_feed_forward_takes_each_token_by_itself():
+    w_1, w_2, x = tokens(D_MODEL, D_FF), tokens(D_FF, D_MODEL), tokens(BATCH, N, D_MODEL)
+    network = FeedForward(w_1, tokens(D_FF), w_2, tokens(D_MODEL))
+    whole = network(x)
+    for place in np.ndindex(BATCH, N):
+        alone = network(x[place][None])[0]
+        np.testing.assert_allclose(alone, whole[place], rtol=0, atol=1e-13)
+
+
+def test_a_gated_network_by_hand():
+    # silu(2) = 2 / (1 + e^-2); the gate of the second number is closed, silu(0) = 0.
+    w_gate, w_up = np.array([[2.0, 0], [0, 0]]), np.array([[1.0, 5], [3, 7]])
+    got = SwiGLU(w_gate, w_up, np.array([[1.0, 10], [1, 1]]))([[1.0, 2]])
+    passed = 7 * 2 / (1 + math.exp(-2))
+    np.testing.assert_allclose(got, [[passed, 10 * passed]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_gated_network_equals_torch(dtype, parity):
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype)
+    shapes = (D_MODEL, D_FF), (D_MODEL, D_FF), (D_FF, D_MODEL)
+    weights = [tokens(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate(shapes)]
+    gate, up, down = map(torch.from_numpy, weights)
+    t = torch.from_numpy(x)
+    expected = (functional.silu(t @ gate) * (t @ up)) @ down
+    parity("SwiGLU", "none", SwiGLU(*weights)(x), expected.numpy())
+
+
+WITHOUT_SCIPY = """
+import sys
+sys.modules.update({"scipy": None, "scipy.special": None})
+import numpy as np
+import attnlib, attnlib.check
+x = np.linspace(-6, 6, 1001)
+for dtype in (np.float16, np.float32, np.float64):
+    assert attnlib.gelu(x.astype(dtype)).dtype == dtype
+assert attnlib.gelu(np.zeros((0, 3))).shape == (0, 3)
+assert "math" in sys.modules['attnlib.feed_forward'].erf.pyfunc.__module__
+attnlib.gelu([np.nan, np.inf, -np.inf])
+print([float(y).hex() for y in attnlib.gelu(x)])
+"""
+
+
+def test_gelu_is_the_same_without_scipy():
+    command = [sys.executable, "-W", "error", "-c", WITHOUT_SCIPY]
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    assert done.stderr == ""
+    found = [float.fromhex(y) for y in ast.literal_eval(done.stdout)]
+    np.testing.assert_allclose(found, gelu(np.linspace(-6, 6, 1001)), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("activation", ELEMENTWISE.values())
+def test_activations_refuse_what_does_not_hold_floats(activation):
+    with raises(TypeError, f"x {NOT_FLOATS} int64"):
+        activation([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"w_gate": np.ones(6)},
+            ValueError,
+            "w_gate must be a matrix (d_in, d_out); got shape (6,)",
+        ),
+        (
+            {"w_up": np.ones((6, 5))},
+            ValueError,
+            "w_gate and w_up must have one shape; got (6, 4) and (6, 5)",
+        ),
+        (
+            {"w_down": np.ones((5, 6))},
+            ValueError,
+            "w_up (d_model, d_ff) and w_down (d_ff, d_model) must share d_ff; "
+            "got (6, 4) and (5, 6)",
+        ),
+        ({"w_down": np.ones((4, 6), int)}, TypeError, f"w_down {NOT_FLOATS} int64"),
+    ],
+)
+def test_a_gated_network_refuses(changes, error, message):
+    fields = {"w_gate": np.ones((6, 4)), "w_up": np.ones((6, 4)), "w_down": np.ones((4, 6))}
+    with raises(error, message):
+        SwiGLU(**fields | changes)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        SwiGLU(np.ones((6, 4)), np.ones((6, 4)), np.ones((4, 6))),
+        FeedForward(np.ones((6, 4)), None, np.ones((4, 6)), None),
+    ],
+)
+def test_networks_refuse_tokens(network):
+    for x, error, message in (
+        (np.ones(6), ValueError, "x must be a matrix (..., n, 6); got shape (6,)"),
+        (np.ones((3, 5)), ValueError, "x must be as wide as the layer, 6; got shape (3, 5)"),
+        (np.ones((3, 6), int), TypeError, f"x {NOT_FLOATS} int64"),
+    ):
+        with raises(error, message):
+            network(x)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"x": np.ones(2)}, ValueError, "x must be a matrix (..., n, 2); got shape (2,)"),
+        ({"x": np.ones((5, 3))}, ValueError, "x must be as wide as the layer, 2; got shape (5, 3)"),
+        ({"w_2": np.ones((4, 2))}, ValueError, f"{SHARE} (2, 3) and (4, 2)"),
+        ({"w_1": np.ones(3)}, ValueError, f"{SHARE} (3,) and (3, 2)"),
+        ({"w_2": np.ones((1, 3, 2))}, ValueError, f"{SHARE} (2, 3) and (1, 3, 2)"),
+        ({"b_1": np.ones(2)}, ValueError, "b_1 must have shape (3,); got (2,)"),
+        ({"b_2": np.ones((5, 2))}, ValueError, "b_2 must have shape (2,); got (5, 2)"),
+        ({"activation": "relu"}, TypeError, "activation must be a function; got str"),
+        *(
+            ({name: np.ones((3, 3), int)}, TypeError, f"{name} {NOT_FLOATS} int64")
+            for name in ("x", "w_1", "b_1", "w_2", "b_2")
+        ),
+    ],
+)
+def test_feed_forward_refuses(changes, error, message):
+    fields = {
+        "x": np.ones((5, 2)),
+        "w_1": np.ones((2, 3)),
+        "b_1": np.ones(3),
+        "w_2": np.ones((3, 2)),
+        "b_2": np.ones(2),
+    }
+    with raises(error, message):
+        feed_forward(**fields | changes)

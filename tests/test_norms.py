@@ -1,0 +1,223 @@
+"""Norms: by hand, against PyTorch, by property, every error."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from attnlib import (
+    LayerNorm,
+    RMSNorm,
+    layer_norm,
+    rms_norm,
+)
+from tests.helpers import (
+    BATCH,
+    D_FF,
+    D_MODEL,
+    NOT_FLOATS,
+    N,
+    raises,
+    steady,
+    tokens,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
+
+
+def test_layer_norm_by_hand():
+    # Mean 3, variance (4 + 1 + 0 + 9) / 4 = 3.5; with eps = 0.5 the root is 2.
+    got = layer_norm([[1.0, 2, 3, 6]], eps=0.5)
+    assert got.tolist() == [[-1, -0.5, 0, 1.5]]
+    got = layer_norm([[1.0, 2, 3, 6]], [1.0, 2, 3, 4], [0.0, 0, 5, -1], eps=0.5)
+    assert got.tolist() == [[-1, -1, 5, 5]]
+    assert layer_norm([[1.0, 2, 3, 6]], beta=[0.0, 0, 5, -1], eps=0.5).tolist() == [
+        [-1, -0.5, 5, 0.5]
+    ]
+
+
+def test_epsilon_stands_under_the_root():
+    assert layer_norm([1.0, 3.0], eps=3).tolist() == [-0.5, 0.5]  # std + eps would give 1 / 4
+    small = layer_norm([-1e-3, 1e-3])
+    np.testing.assert_allclose(small, np.array([-1, 1]) * 1e-3 / math.sqrt(1.1e-5), rtol=1e-14)
+    assert layer_norm([2.0, 2.0]).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("affine", ["neither", "gamma", "both"])
+def test_layer_norm_equals_torch(affine, dtype):
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype) * dtype(3) + dtype(2)
+    gamma, beta = tokens(D_MODEL, dtype=dtype, seed=2), tokens(D_MODEL, dtype=dtype, seed=3)
+    given = {"neither": [], "gamma": [gamma], "both": [gamma, beta]}[affine]
+    expected = functional.layer_norm(
+        torch.from_numpy(x), (D_MODEL,), *map(torch.from_numpy, given), eps=1e-3
+    ).numpy()
+    got = layer_norm(x, *given, eps=np.float64(1e-3))
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+def test_layer_norm_finds_the_variance_around_a_large_mean():
+    """E[x^2] - E[x]^2 in float32 has no digit left at a mean of 1e4."""
+    x = (tokens(N, 64) + 1e4).astype(np.float32)
+    exact = layer_norm(x.astype(np.float64))
+    np.testing.assert_allclose(layer_norm(x), exact, rtol=0, atol=1e-3)
+    far = layer_norm((tokens(N, 64) + 1e4).astype(np.float64)) - layer_norm(tokens(N, 64))
+    assert np.abs(far).max() < 1e-10
+
+
+def test_layer_norm_of_float16_squares_in_float32():
+    x = np.array([[-3e4, 3e4]], np.float16)
+    assert layer_norm(x).tolist() == [[-1, 1]]
+
+
+@steady
+@given(st.integers(0, 2**32 - 1), st.floats(-100, 100), st.floats(0.01, 100))
+def test_layer_norm_takes_out_shift_and_scale(seed, shift, scale):
+    x = tokens(N, D_FF, seed=seed)
+    normed = layer_norm(x, eps=0)
+    np.testing.assert_allclose(normed.mean(-1), 0, atol=1e-14)
+    np.testing.assert_allclose(normed.var(-1), 1, rtol=1e-12)
+    np.testing.assert_allclose(layer_norm(scale * x + shift, eps=0), normed, rtol=0, atol=1e-9)
+
+
+def test_layer_norm_of_a_vector_and_of_nothing():
+    x = tokens(N, D_FF)
+    np.testing.assert_array_equal(layer_norm(x[2]), layer_norm(x)[2])
+    assert layer_norm(np.zeros((2, 0, 3), np.float32)).shape == (2, 0, 3)
+
+
+def test_layer_norm_keeps_nan_in_its_row():
+    x = tokens(N, D_FF)
+    clean = layer_norm(x)
+    x[2, 1], x[4, 0] = np.nan, np.inf
+    with np.errstate(all="raise"):
+        got = layer_norm(x)
+    assert np.isnan(got[[2, 4]]).all()
+    rest = [0, 1, 3, 5, 6]
+    np.testing.assert_array_equal(got[rest], clean[rest])
+
+
+def test_rms_norm_by_hand():
+    # The mean square of 1 and 7 is 25, that of 1, 1, 1 and 5 is 7; with eps = 2 the root is 3.
+    assert rms_norm([1.0, 7.0], eps=0).tolist() == [1 / 5, 7 / 5]
+    got = rms_norm([[1.0, 1, 1, 5]], [3.0, 6, 9, 3], eps=2)
+    np.testing.assert_allclose(got, [[1, 2, 3, 5]], rtol=1e-15)
+    assert rms_norm([0.0, 0.0]).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_rms_norm_equals_torch(scaled, dtype):
+    x = tokens(BATCH, N, D_MODEL, dtype=dtype) * dtype(3) + dtype(2)
+    gamma = tokens(D_MODEL, dtype=dtype, seed=2) if scaled else None
+    weight = None if gamma is None else torch.from_numpy(gamma)
+    expected = functional.rms_norm(torch.from_numpy(x), (D_MODEL,), weight, eps=1e-3).numpy()
+    for got in (rms_norm(x, gamma, np.float64(1e-3)), RMSNorm(gamma, 1e-3)(x)):
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@steady
+@given(st.integers(0, 2**32 - 1), st.floats(0.01, 100))
+def test_rms_norm_takes_out_the_scale_and_keeps_the_direction(seed, scale):
+    x = tokens(N, D_FF, seed=seed)
+    normed = rms_norm(x, eps=0)
+    np.testing.assert_allclose(np.square(normed).mean(-1), 1, rtol=1e-12)
+    np.testing.assert_allclose(rms_norm(scale * x, eps=0), normed, rtol=1e-9)
+    assert (np.sign(normed) == np.sign(x)).all()
+
+
+def test_rms_norm_of_float16_squares_in_float32():
+    assert rms_norm(np.array([[-3e4, 3e4]], np.float16)).tolist() == [[-1, 1]]
+
+
+def test_rms_norm_keeps_nan_in_its_row():
+    x = tokens(N, D_FF)
+    x[2, 1], x[4, 0] = np.nan, np.inf
+    for norm in (rms_norm, RMSNorm()):
+        with np.errstate(all="raise"):
+            got = norm(x)
+        assert np.isfinite(got).all(-1).tolist() == [i not in (2, 4) for i in range(N)]
+
+
+@pytest.mark.parametrize("beta", [None, tokens(D_MODEL, seed=3)])
+@pytest.mark.parametrize("gamma", [None, tokens(D_MODEL, seed=2)])
+def test_norms_are_their_functions(gamma, beta):
+    x = tokens(BATCH, N, D_MODEL)
+    np.testing.assert_array_equal(LayerNorm(gamma, beta, 0.1)(x), layer_norm(x, gamma, beta, 0.1))
+    np.testing.assert_array_equal(RMSNorm(gamma, 0.1)(x), rms_norm(x, gamma, 0.1))
+    assert (LayerNorm().eps, RMSNorm().eps) == (1e-5, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ([np.float64(1)], ValueError, "x must have a last axis to take the mean of; got shape ()"),
+        (
+            [np.ones((3, 0))],
+            ValueError,
+            "x must have a last axis to take the mean of; got shape (3, 0)",
+        ),
+        ([np.ones((2, 3)), np.ones(2)], ValueError, "gamma must have shape (3,); got (2,)"),
+        (
+            [np.ones((2, 3)), None, np.ones((1, 3))],
+            ValueError,
+            "beta must have shape (3,); got (1, 3)",
+        ),
+        ([np.ones((2, 3), int)], TypeError, f"x {NOT_FLOATS} int64"),
+        ([np.ones(3), np.ones(3, int)], TypeError, f"gamma {NOT_FLOATS} int64"),
+        ([np.ones(3), None, np.ones(3, int)], TypeError, f"beta {NOT_FLOATS} int64"),
+        (
+            [np.ones(3), None, None, -1],
+            ValueError,
+            "eps must be finite and 0 or more; got -1",
+        ),
+        ([np.ones(3), None, None, np.nan], ValueError, "eps must be finite and 0 or more; got nan"),
+        ([np.ones(3), None, None, np.inf], ValueError, "eps must be finite and 0 or more; got inf"),
+        ([np.ones(3), None, None, "small"], TypeError, "eps must be a number; got str"),
+        ([np.ones(3), None, None, True], TypeError, "eps must be a number; got bool"),
+    ],
+)
+def test_layer_norm_refuses(arguments, error, message):
+    with raises(error, message):
+        layer_norm(*arguments)
+    if len(arguments) == 1 or arguments[1] is not None:
+        with raises(error, message):
+            rms_norm(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"gamma": np.ones((1, 6))}, ValueError, "gamma must be a vector (d,); got shape (1, 6)"),
+        ({"gamma": np.ones(6, int)}, TypeError, f"gamma {NOT_FLOATS} int64"),
+        ({"eps": None}, TypeError, "eps must be a number; got NoneType"),
+        ({"eps": -1.0}, ValueError, "eps must be finite and 0 or more; got -1.0"),
+    ],
+)
+def test_norms_refuse(fields, error, message):
+    for kind in (LayerNorm, RMSNorm):
+        with raises(error, message):
+            kind(**fields)
+    if "gamma" in fields:
+        with raises(error, message.replace("gamma", "beta")):
+            LayerNorm(beta=fields["gamma"])
+
+
+def test_a_norm_refuses_weights_of_two_widths_and_tokens_of_another():
+    with raises(ValueError, "beta must have shape (5,); got (6,)"):
+        LayerNorm(np.ones(5), np.ones(6))
+    for norm in (LayerNorm(np.ones(5)), LayerNorm(beta=np.ones(5)), RMSNorm(np.ones(5))):
+        with raises(ValueError, "x must be as wide as the norm, 5; got shape (2, 6)"):
+            norm(np.ones((2, 6)))
+        with raises(TypeError, f"x {NOT_FLOATS} int64"):
+            norm([1, 2, 3, 4, 5])
+    with raises(ValueError, "x must have a last axis to take the mean of; got shape ()"):
+        RMSNorm()(np.float64(1))
