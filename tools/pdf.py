@@ -9,13 +9,14 @@ import re
 import sys
 import tempfile
 from pathlib import Path
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from bs4 import BeautifulSoup
 from playwright.sync_api import Error as BrowserError
 from playwright.sync_api import sync_playwright
 from pypdf import PdfReader, PdfWriter
 
+from _ext.course.one_page import adopted, place
 from tools.build import SITE
 from tools.install import SetupError, find_browser, say
 
@@ -51,11 +52,6 @@ def pages(index):
     ]
 
 
-def place(name, fragment=""):
-    """Return the id, in the whole book, of a page or of a place on it."""
-    return f"{name.removesuffix('.html')}:{fragment}" if fragment else name.removesuffix(".html")
-
-
 PLACE = "The answer stands at the end of the chapter."
 
 
@@ -80,21 +76,17 @@ def gather_answers(article, new_tag):
     article.append(ending)
 
 
-def adopt(article, site, name, names):
-    """Make an article part of the book: its ids and links become those of the book."""
-    for element in article.find_all(id=True):
-        element["id"] = place(name, element["id"])
-    article["id"] = place(name)
-    for element in article.find_all(attrs={"clip-path": True}):
-        element["clip-path"] = element["clip-path"].replace("#", f"#{place(name)}:")
+def article_of(site, page, pages, new_tag):
+    """Return the article of a page as a part of the book."""
+    text = (site / f"{page}.html").read_text(encoding="utf-8")
+    article = new_tag("article", id=place(page))
+    article.append(BeautifulSoup(adopted(text, page, pages), "html.parser"))
     for link in article.select("a[href]"):
-        page, fragment = urldefrag(urljoin(name, link["href"]))
-        if page in names:
-            link["href"] = "#" + place(page, fragment)
-        elif not urlsplit(page).scheme:
+        if not link["href"].startswith("#") and not urlsplit(link["href"]).scheme:
             link.unwrap()  # nothing of this book, nothing on the web: readable text
     for image in article.select("img[src]"):
-        image["src"] = urljoin((site / name).as_uri(), image["src"])
+        image["src"] = urljoin(f"{site.as_uri()}/", image["src"])
+    gather_answers(article, new_tag)
     return article
 
 
@@ -106,7 +98,7 @@ def join(site):
     trees = {name: read(site, name) for name in names}
     titles = {name: heading(tree) for name, tree in trees.items()}
     heads = (
-        HEAD.format(id=place(name), number=number, title=title.replace('"', r"\""))
+        HEAD.format(id=place(page_of(name)), number=number, title=title.replace('"', r"\""))
         for number, (name, title) in enumerate(titles.items())
     )
     book = BeautifulSoup(
@@ -139,17 +131,22 @@ def join(site):
             book.nav.append(book.new_tag("p", string=caption))
         contents = book.new_tag("ul")
         for name in listed:
-            link = book.new_tag("a", href="#" + place(name))
+            page = page_of(name)
+            link = book.new_tag("a", href="#" + place(page))
             link.append(book.new_tag("span", string=titles[name]))
             # As wide as the number will be, so that nothing moves when it comes.
-            link.append(book.new_tag("span", string="000", attrs={"data-page": place(name)}))
+            link.append(book.new_tag("span", string="000", attrs={"data-page": place(page)}))
             item = book.new_tag("li")
             item.append(link)
             contents.append(item)
-            gather_answers(trees[name].article, book.new_tag)
-            book.body.append(adopt(trees[name].article, site, name, names))
+            book.body.append(article_of(site, page, set(map(page_of, names)), book.new_tag))
         book.nav.append(contents)
     return book
+
+
+def page_of(name):
+    """Return the name of the page that a file of the site holds."""
+    return name.removesuffix(".html")
 
 
 def heading(tree):
@@ -178,8 +175,8 @@ def print_book(book, browser, folder):
         )
         printed = PdfReader(target)
         numbers = {
-            name.removeprefix("/"): printed.get_destination_page_number(place) + 1
-            for name, place in printed.named_destinations.items()
+            name.removeprefix("/"): printed.get_destination_page_number(target) + 1
+            for name, target in printed.named_destinations.items()
         }
         page.evaluate(
             """numbers => document.querySelectorAll("[data-page]").forEach(

@@ -5,12 +5,11 @@ of each instrument. Nothing on it lives, so it weighs half a megabyte, compresse
 that the chapters do not say, and asks search engines to leave it out.
 """
 
-import posixpath
-import re
 from html import escape
 from pathlib import Path
 
 from _ext.course.contents import chapters_of
+from _ext.course.one_page import adopted, place
 from _ext.state import of_pages
 from _ext.widgets import page as widget_slot
 
@@ -18,47 +17,6 @@ NAME = "whole"
 TITLE = "The whole course on one page"
 DESCRIPTION = "All chapters of Attention by Hand in order, on one page: text, formulas, pictures."
 ROBOTS = '<meta name="robots" content="noindex">'
-ARTICLE = re.compile(r'<article id="furo-main-content">(.*?)</article>', re.DOTALL)
-# What only scripts read: the state of a widget, an exercise, what a link shows.
-FOR_SCRIPTS = re.compile(
-    r' data-(?:state|exercise)="[^"]*"|<template data-of.*?</template>\s*', re.DOTALL
-)
-OWN = re.compile(
-    r'(?<= )(id|for|list|aria-labelledby|aria-describedby|aria-controls|headers)="([^"]+)"'
-)
-LINK = re.compile(r'(?<= )((?:xlink:)?href|src)="([^":]+)"')  # no other site's
-PAINT = re.compile(r"url\((&quot;|&#39;)?#")
-HEADING = re.compile(r"(</?h)([1-5])\b")
-
-
-def place(page):
-    """The id of a chapter in the whole: chapters/03-chai-piyo-by-hand is 03."""
-    return f"chapter-{posixpath.basename(page)[:2]}"
-
-
-def adopted(text, page, pages):
-    """The article of a page, its ids and links those of the whole, its headings one level lower."""
-
-    def own(match):
-        names = " ".join(f"{place(page)}-{name}" for name in match[2].split())
-        return f'{match[1]}="{names}"'
-
-    def link(match):
-        path, _, anchor = match[2].partition("#")
-        if anchor.startswith("svg-"):  # an icon of every page
-            return match[0]
-        file = posixpath.normpath(
-            posixpath.join(posixpath.dirname(page), path or f"../{page}.html")
-        )
-        target = file.removesuffix(".html")
-        if target not in pages:
-            return f'{match[1]}="{file}{anchor and "#"}{anchor}"'
-        return f'{match[1]}="#{place(target)}{anchor and "-"}{anchor}"'
-
-    text = FOR_SCRIPTS.sub("", text)
-    text = LINK.sub(link, OWN.sub(own, text))
-    text = PAINT.sub(rf"url(\1#{place(page)}-", text)
-    return HEADING.sub(lambda match: f"{match[1]}{int(match[2]) + 1}", text)
 
 
 def collect(app):
@@ -74,7 +32,7 @@ def collect(app):
     body.append(f'<ul class="whole-list">{listed}</ul>')
     for page in pages:
         text = Path(app.outdir, f"{page}.html").read_text(encoding="utf-8")
-        article = adopted(ARTICLE.search(text)[1], page, pages)
+        article = adopted(text, page, pages, lower=1)
         body.append(f'<div class="whole" id="{place(page)}">{article}</div>')
     yield NAME, {"title": TITLE, "body": "\n".join(body)}, "page.html"
 

@@ -1,0 +1,62 @@
+"""Built pages become parts of one document: `whole.html`, and the book that `make pdf` prints.
+
+Their ids and links become those of the document; what only scripts read goes.
+"""
+
+import posixpath
+import re
+
+ARTICLE = re.compile(r'<article id="furo-main-content">(.*?)</article>', re.DOTALL)
+# What only scripts read: the state of a widget, an exercise, what a link shows.
+FOR_SCRIPTS = re.compile(
+    r' data-(?:state|exercise)="[^"]*"|<template data-of.*?</template>\s*', re.DOTALL
+)
+OWN = re.compile(
+    r'(?<= )(id|for|list|aria-labelledby|aria-describedby|aria-controls|headers)="([^"]+)"'
+)
+LINK = re.compile(r'(?<= )((?:xlink:)?href|src)="([^":]+)"')  # no other site's
+PAINT = re.compile(r"url\((&quot;|&#39;)?#")
+HEADING = re.compile(r"(</?h)([1-5])\b")
+
+
+def place(page):
+    """The id of a page among others: chapters/03-chai-piyo-by-hand is chapter-03."""
+    folder, name = posixpath.split(page)
+    return f"chapter-{name[:2]}" if folder else name
+
+
+def adopted(text, page, pages, lower=0):
+    """The article of a built page, for a document that holds all `pages`.
+
+    Parameters
+    ----------
+    text : str
+        The page's HTML.
+    page : str
+        Its name.
+    pages : collection of str
+        Links to these stay within the document; others lead there from the folder of the site.
+    lower : int
+        By how many levels its headings are lowered.
+    """
+
+    def own(match):
+        names = " ".join(f"{place(page)}-{name}" for name in match[2].split())
+        return f'{match[1]}="{names}"'
+
+    def link(match):
+        path, _, anchor = match[2].partition("#")
+        if anchor.startswith("svg-"):  # an icon of every page
+            return match[0]
+        file = posixpath.normpath(
+            posixpath.join(posixpath.dirname(page), path or f"{posixpath.basename(page)}.html")
+        )
+        target = file.removesuffix(".html")
+        if target not in pages:
+            return f'{match[1]}="{file}{anchor and "#"}{anchor}"'
+        return f'{match[1]}="#{place(target)}{anchor and "-"}{anchor}"'
+
+    text = FOR_SCRIPTS.sub("", ARTICLE.search(text)[1])
+    text = LINK.sub(link, OWN.sub(own, text))
+    text = PAINT.sub(rf"url(\1#{place(page)}-", text)
+    return HEADING.sub(lambda match: f"{match[1]}{int(match[2]) + lower}", text)
