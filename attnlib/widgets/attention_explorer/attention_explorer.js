@@ -9,8 +9,8 @@ import {
   allowed,
   called,
   DIVISORS,
-  dotProducts,
   entropy,
+  growingDots,
   multiply,
   nearest,
   numpyArray,
@@ -63,21 +63,31 @@ function vectorsOf(word) {
   return vectors.get(word);
 }
 
+let sentence = { text: null, dots: null };
+
+/** The dot products of a sentence, kept as long as it stays. */
+function dotsOf(tokens) {
+  const text = tokens.join(" ");
+  if (text !== sentence.text) {
+    const pairs = tokens.map(vectorsOf);
+    const [queries, keys] = ["query", "key"].map((role) => pairs.map((pair) => pair[role]));
+    sentence = { text, dots: growingDots(queries, keys) };
+  }
+  return sentence.dots;
+}
+
 /** Everything that follows from the traits; the numbers that attnlib gives in Python. */
 export function compute(state) {
   const tokens = words(state.sentence);
-  const pairs = tokens.map(vectorsOf);
-  const scores = dotProducts(
-    pairs.map((pair) => pair.query),
-    pairs.map((pair) => pair.key),
-    state.d_k,
-  );
+  const n = tokens.length;
+  const dots = Array.from(dotsOf(tokens)(state.d_k));
+  const scores = tokens.map((_, i) => dots.slice(i * n, (i + 1) * n));
   const divisor = { sqrt: Math.sqrt(state.d_k), none: 1, d_k: state.d_k }[state.divisor];
-  const may = allowed(state.mask, tokens.length, state);
+  const may = allowed(state.mask, n, state);
   const weights = scores.map((row, i) =>
     softmax(row.map((s, j) => (may[i][j] ? s / divisor : -Infinity))),
   );
-  const values = pairs.map((pair) => pair.value);
+  const values = tokens.map((word) => vectorsOf(word).value);
   return { tokens, scores, allowed: may, weights, values, output: multiply(weights, values) };
 }
 

@@ -15,6 +15,29 @@ export function dotProducts(queries, keys, d) {
   );
 }
 
+/**
+ * A function that gives the dot products of the first d entries of all queries and keys, one row
+ * after the other. It keeps the sums over whole blocks, so the next stop of a slider is near one.
+ */
+export function growingDots(queries, keys, block = 16) {
+  const sums = new Map([[0, new Float64Array(queries.length * keys.length)]]);
+  return function upTo(d) {
+    if (sums.has(d)) return sums.get(d);
+    const from = block * Math.floor((d - 1) / block);
+    const dots = upTo(from).slice();
+    let at = 0;
+    for (const query of queries) {
+      for (const key of keys) {
+        let sum = dots[at];
+        for (let k = from; k < d; k++) sum += query[k] * key[k];
+        dots[at++] = sum;
+      }
+    }
+    if (d % block === 0) sums.set(d, dots);
+    return dots;
+  };
+}
+
 /** A B for matrices: rows of A meet columns of B. */
 export function multiply(a, b) {
   return a.map((row) => b[0].map((_, j) => row.reduce((sum, x, k) => sum + x * b[k][j], 0)));

@@ -1,8 +1,18 @@
-/** The reader's progress, which this browser keeps: its storage, and the event that announces a change. */
+/**
+ * The reader's progress, which this browser keeps, and the events that announce it. The keys of the
+ * storage and the names of the events are defined here alone.
+ */
 
 const STORE = "attention-by-hand";
 const PLACE = "attention-by-hand-place"; // the last chapter read, which book.js keeps
 const CHANGED = "attention-by-hand:progress";
+const PREDICTED = "predicted"; // the page then opens what it kept closed (_ext/pages/static/book.js)
+
+/** Tells the page that the reader has an answer to a prediction, right or given up. */
+export function announcePrediction(view) {
+  const detail = view.state().key;
+  view.root.dispatchEvent(new CustomEvent(PREDICTED, { bubbles: true, detail }));
+}
 
 /** The ids of what was answered right in this browser; null where it lets nothing be kept. */
 export function progress() {

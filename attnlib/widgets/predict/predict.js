@@ -2,7 +2,7 @@
  * Predict: numbers typed before they are shown, and the mistake that a wrong one gives away.
  */
 import { element, html, statusLine } from "../kit/markup.js";
-import { followProgress, progress, record } from "../kit/progress.js";
+import { announcePrediction, followProgress, progress, record } from "../kit/progress.js";
 
 // What stands in the fields; whether anything was checked, and whether that were no numbers; whether
 // progress can be kept.
@@ -105,11 +105,6 @@ export function picture(s) {
 }
 
 export function live(view) {
-  // The page opens what it kept closed until the reader had an answer (_ext/pages/static/book.js).
-  const tell = () => {
-    const event = new CustomEvent("predicted", { bubbles: true, detail: view.state().key });
-    view.root.dispatchEvent(event);
-  };
   const texts = () => view.state().labels.map((_, i) => view.part(`value_${i}`).value);
   // What was checked no longer stands.
   view.listen(view.root, "input", () => view.set({ text: texts(), typed: [], unread: false }));
@@ -130,11 +125,11 @@ export function live(view) {
       kept,
       revealed: s.revealed || right,
     });
-    if (right) tell();
+    if (right) announcePrediction(view);
   });
   view.on("reveal", "click", () => {
     view.set({ revealed: true, unread: false, checked: view.state().typed.length > 0 });
-    tell();
+    announcePrediction(view);
   });
   followProgress(view);
 }

@@ -7,7 +7,7 @@
 import { cellAt } from "../kit/heatmap.js";
 import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
-import { DIVISORS, nearest, softmax, wordVector } from "../kit/numbers.js";
+import { DIVISORS, growingDots, nearest, softmax, wordVector } from "../kit/numbers.js";
 
 export const pageState = { lens: null };
 export const layout = "abh-instrument abh-beside";
@@ -39,34 +39,17 @@ const SHEET = {
 /** d_k in a drawing, as it is printed. */
 const D_K = html`<tspan font-style="italic">d</tspan><tspan font-style="italic" font-size="0.95em" dy="0.2em">k</tspan>`;
 
-const BLOCK = 16;
-const sums = new Map([[0, new Float64Array(N.queries * N.keys)]]);
 let vectors;
 
-/** All queries and keys at full length, made once. */
+/** All queries and keys at full length, made once, and their dot products. */
 function vectorsOf() {
   const named = (role, n) =>
     Array.from({ length: n }, (_, i) => wordVector(`${role} ${i + 1}`, role, MAX_D_K));
-  vectors ??= { queries: named("query", N.queries), keys: named("key", N.keys) };
-  return vectors;
-}
-
-/** All dot products of the first d numbers, row by row; sums over whole blocks are kept. */
-function dotsOf(d) {
-  if (sums.has(d)) return sums.get(d);
-  const { queries, keys } = vectorsOf();
-  const from = BLOCK * Math.floor((d - 1) / BLOCK);
-  const dots = dotsOf(from).slice();
-  let at = 0;
-  for (const query of queries) {
-    for (const key of keys) {
-      let sum = dots[at];
-      for (let k = from; k < d; k++) sum += query[k] * key[k];
-      dots[at++] = sum;
-    }
+  if (!vectors) {
+    const [queries, keys] = [named("query", N.queries), named("key", N.keys)];
+    vectors = { queries, keys, dots: growingDots(queries, keys) };
   }
-  if (d % BLOCK === 0) sums.set(d, dots);
-  return dots;
+  return vectors;
 }
 
 /** Norm of the softmax Jacobian, the table of the slopes a_i (1 if i = j, else 0, minus a_j). */
@@ -88,7 +71,7 @@ export function jacobianNorm(row) {
 /** Everything that follows from the traits; the numbers that attnlib gives in Python. */
 export function compute({ d_k, divisor }) {
   const by = { sqrt: Math.sqrt(d_k), none: 1, d_k }[divisor];
-  const scores = Array.from(dotsOf(d_k)).map((dot) => dot / by);
+  const scores = Array.from(vectorsOf().dots(d_k)).map((dot) => dot / by);
   const mean = scores.reduce((sum, score) => sum + score, 0) / scores.length;
   const variance = scores.reduce((sum, score) => sum + (score - mean) ** 2, 0) / scores.length;
   const row = scores.slice(ROW * N.keys, (ROW + 1) * N.keys);
