@@ -9,6 +9,7 @@ Answers are not in it: a search would give them away.
 import json
 import re
 import unicodedata
+from pathlib import Path
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
@@ -163,6 +164,11 @@ class Builder(StandaloneHTMLBuilder):
         options = self.config.html_search_options, self.config.html_search_scorer
         self.indexer = Index(self.env, self.config.language, *options)
         super().load_indexer(docnames)
+
+    def copy_static_files(self):
+        """Leave out the program that reads Sphinx's own index: no page loads it."""
+        super().copy_static_files()
+        Path(self.outdir, "_static", "searchtools.js").unlink(missing_ok=True)
 
 
 def setup(app):

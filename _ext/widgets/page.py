@@ -46,7 +46,7 @@ def engine(name):
     return widget_engine(getattr(attnlib.widgets, name)._esm)
 
 
-def slot(name, state):
+def mount_point(name, state):
     """A widget in its state as HTML: a picture, and what the host needs to bring it to life."""
     same = base.constant_traits(getattr(attnlib.widgets, name))
     picture = engine(name)("widget.still(dukpy.state)", state=same | state)
@@ -55,7 +55,7 @@ def slot(name, state):
     return f'<div class="widget-slot" data-widget="{name}" data-state="{data}">{picture}</div>'
 
 
-def fill_slots(app, doctree):
+def mount_widgets(app, doctree):
     """Replace what a notebook keeps of each widget by its slot."""
     for bundle in list(doctree.findall(nodes.container)):
         if bundle.get("nb_element") != "mime_bundle":
@@ -66,7 +66,7 @@ def fill_slots(app, doctree):
         if stored:
             name, state = stored
             of_page(app.env, app.env.docname).widgets.add(use(name, state))
-            html.children = [nodes.raw("", slot(name, state), format="html")]
+            html.children = [nodes.raw("", mount_point(name, state), format="html")]
         elif "tag_needs-kernel" in cell_of(bundle)["classes"]:
             note = _NOTE.format(name=escape(text.astext().partition("(")[0]))
             text.children = [nodes.raw("", note, format="html")]
@@ -90,7 +90,7 @@ class Widget(SphinxDirective):
     def node(self, name, state):
         """The slot of a widget, noted for its page."""
         of_page(self.env, self.env.docname).widgets.add(use(name, state))
-        return nodes.raw("", slot(name, state), format="html")
+        return nodes.raw("", mount_point(name, state), format="html")
 
 
 def use(name, state):
@@ -182,7 +182,7 @@ def add_files(app, pagename, templatename, context, doctree):
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("widget", Widget)
-    app.connect("doctree-read", fill_slots)
+    app.connect("doctree-read", mount_widgets)
     app.connect("write-started", write_assets)
     app.connect("html-page-context", add_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -81,7 +81,7 @@ def host():
 def write_page(folder, *widgets):
     """Write a page with these widgets, and what it refers to."""
     states = [(type(widget).__name__, widget.state) for widget in widgets]
-    slots = "".join(widget_slot.slot(*each) for each in states)
+    slots = "".join(widget_slot.mount_point(*each) for each in states)
     files = widget_slot.assets({widget_slot.use(*each) for each in states}).items()
     styles, scripts = (
         "".join(text for name, text in files if name.endswith(end)) for end in (".css", ".js")

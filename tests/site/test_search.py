@@ -277,3 +277,7 @@ def test_pages_that_are_not_written_again_stay_in_it():
 )
 def test_a_formula_is_a_line_of_text(tex, said):
     assert search.plain(tex) == said
+
+
+def test_the_site_does_without_the_search_of_sphinx():
+    assert not (SITE / "_static" / "searchtools.js").exists()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib.widgets
-from _ext.widgets.page import scripts, shared_modules, slot
+from _ext.widgets.page import mount_point, scripts, shared_modules
 from attnlib import models
 from attnlib.widgets import Encoder
 from attnlib.widgets.kit import base, modules
@@ -121,6 +121,6 @@ def test_a_page_gets_what_several_widgets_import_once_and_all_is_small(widget):
 def test_what_is_the_same_in_all_is_said_once(widget):
     made = simplest(widget)
     same, state = base.constant_traits(widget), made.state
-    for text in slot(widget.__name__, state), made._repr_mimebundle_()[0]["text/html"]:
+    for text in mount_point(widget.__name__, state), made._repr_mimebundle_()[0]["text/html"]:
         own = json.loads(unescape(re.search(r'data-state="([^"]*)"', text)[1]))
         assert own | same == state and not own.keys() & same.keys()
