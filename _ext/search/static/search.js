@@ -8,8 +8,9 @@
   const STATIC = new URL(".", document.currentScript.src);
   const ROOT = new URL("..", STATIC);
   const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}_]*/gu;
-  const IRREGULAR = { matrices: "matrix", axes: "axis", indices: "index" };
+  const IRREGULAR = new Map(Object.entries({ matrices: "matrix", axes: "axis", indices: "index" }));
   const LONG = 210; // letters of a line that are shown
+  const MOST_WORDS = 16; // of a query: each is looked for in the whole book
   const FEW = 12; // results in the window; the search page has all
 
   // --- words ----------------------------------------------------------------------------------
@@ -35,7 +36,7 @@
   /* Singular and plural, and the two ways to spell colour and normalise, are one. */
   function stem(word) {
     if (!stems.has(word)) {
-      const spelt = (IRREGULAR[word] ?? word)
+      const spelt = (IRREGULAR.get(word) ?? word)
         .replace(/is(e[ds]?|ing|ations?)$/, "iz$1")
         .replace(/(?<=..)our/, "or");
       stems.set(word, stemmer.stemWord(spelt));
@@ -43,36 +44,27 @@
     return stems.get(word);
   }
 
-  /* What is asked for; small words count only if there are no others. */
+  /* What is asked for, each word once; small words count only if there are no others. */
   function asked(query) {
     const found = (query.match(WORD) ?? []).flatMap((token) => {
       const [whole, ...parts] = wordsOf(token);
       const isWhole = !parts.length || (token.includes("_") && where.has(whole));
       return isWhole ? { word: whole, token } : parts.map((word) => ({ word, token: word }));
     });
-    const telling = found.filter(({ word }) => !stopwords.includes(word));
-    return telling.length ? telling : found;
+    const words = [...new Map(found.map((each) => [each.word, each])).values()];
+    const telling = words.filter(({ word }) => !stopwords.includes(word));
+    return (telling.length ? telling : words).slice(0, MOST_WORDS);
   }
 
   // --- the index ------------------------------------------------------------------------------
 
-  let places = [];
+  const places = [];
   const where = new Map(); // word: {place: how often}
   const named = new Set(); // the words of which terms are made
 
-  function countWords(text, at) {
-    const found = (text.match(WORD) ?? []).flatMap(wordsOf);
-    for (const word of found) {
-      if (!where.has(word)) where.set(word, new Map());
-      const counts = where.get(word);
-      counts.set(at, (counts.get(at) ?? 0) + 1);
-    }
-    return found;
-  }
-
+  const allWords = (text) => (text.match(WORD) ?? []).flatMap(wordsOf);
+  const wordsIn = (text) => allWords(text).filter((word) => !stopwords.includes(word));
   const head = (text) => wordsIn(text.replace(/^\d+\. /, ""));
-  const wordsIn = (text) =>
-    (text.match(WORD) ?? []).flatMap(wordsOf).filter((w) => !stopwords.includes(w));
 
   const KINDS = { glossary: "term", references: "source" };
 
@@ -83,7 +75,7 @@
       for (const [i, [anchor, heading, lines, terms]] of entries.entries()) {
         const kind = i ? (KINDS[name] ?? "section") : "page";
         const link = new URL(`${name}.html${kind === "page" ? "" : `#${anchor}`}`, ROOT).href;
-        const place = { name, title, anchor, heading, lines, kind, link, head: head(heading) };
+        const place = { title, anchor, heading, lines, kind, link, head: head(heading) };
         place.taught = terms.filter((term) => !met.has(term) && met.add(term));
         place.chapter = name.startsWith("chapters/") ? head(title) : null;
         if (kind === "source") place.authors = wordsIn(lines[0].replace(heading, ""));
@@ -91,10 +83,13 @@
       }
     }
     const names = new Map(places.filter((p) => p.kind === "term").map((p) => [p.anchor, p.head]));
-    places.forEach((place, at) => {
+    for (const place of places) {
       place.taught = place.taught.map((term) => names.get(term) ?? []);
-      countWords([place.heading, ...place.lines].join("\n"), at);
-    });
+      for (const word of allWords([place.heading, ...place.lines].join("\n"))) {
+        if (!where.has(word)) where.set(word, new Map());
+        where.get(word).set(place, (where.get(word).get(place) ?? 0) + 1);
+      }
+    }
     for (const word of [...names.values()].flat()) named.add(word);
     for (const word of where.keys()) stem(word);
   };
@@ -120,9 +115,9 @@
   /* The words of the book that a word means, each with how well: itself, another form of it, a
      longer word that begins with it, a short name such as norm. */
   function meant(word, isLast) {
-    const found = new Map(),
-      same = stem(word),
-      long = isLast ? 2 : 4;
+    const found = new Map();
+    const same = stem(word);
+    const long = isLast ? 2 : 4;
     const isShort = (known) =>
       known.length > 3 && same.length < known.length + 3 && same.startsWith(known);
     for (const known of where.keys()) {
@@ -144,14 +139,14 @@
   const TAUGHT = { term: 70, page: 40, section: 28, source: 4 };
 
   /* What teaches the words stands before what uses them. */
-  function score(place, counts, asks) {
+  function score(place, asks) {
     let sum = 0;
-    counts.forEach((count, i) => {
-      sum += (asks[i].rare * count) / (count + 1.5);
-    });
+    for (const { rare, counts } of asks) {
+      const count = counts.get(place) ?? 0;
+      sum += (rare * count) / (count + 1.5);
+    }
     const own = fit(place.head, asks);
     if (own) sum += TAUGHT[place.kind] * (0.4 + own);
-    if (own === 1 && place.kind === "term") sum += 100;
     sum += 30 * Math.max(0, ...place.taught.map((term) => fit(term, asks)));
     if (asks.every((ask) => place.authors?.some((word) => ask.get(word) > 0.8))) {
       sum += asks.some((ask) => ask.has(place.authors[1])) ? 60 : 40; // the first one's last name
@@ -176,24 +171,23 @@
     const asks = words.map(({ word }, i) => meant(word, i === words.length - 1));
     const unknown = words.filter((_, i) => !asks[i].size);
     const known = asks.filter((ask) => ask.size);
-    const counted = known.map((ask) => {
-      const counts = new Map();
+    for (const ask of known) {
+      ask.counts = new Map();
       for (const [word, weight] of ask) {
-        for (const [at, n] of where.get(word)) counts.set(at, (counts.get(at) ?? 0) + weight * n);
+        for (const [place, n] of where.get(word)) {
+          ask.counts.set(place, (ask.counts.get(place) ?? 0) + weight * n);
+        }
       }
-      ask.rare = Math.log(1 + places.length / counts.size);
-      return counts;
-    });
-    const all = places.map((place, at) => ({
-      place,
-      counts: counted.map((each) => each.get(at) ?? 0),
-    }));
-    const hits = (each) => each.counts.filter(Boolean).length;
-    const most = Math.max(0, ...all.map(hits));
-    const found = all.filter((each) => most && hits(each) === most);
-    for (const each of found) each.score = score(each.place, each.counts, known);
-    found.sort((a, b) => b.score - a.score);
-    return { words, unknown, asks: known, most, found: found.map((each) => each.place) };
+      ask.rare = Math.log(1 + places.length / ask.counts.size);
+    }
+    const hits = (place) => known.filter(({ counts }) => counts.has(place)).length;
+    const most = Math.max(...places.map(hits));
+    const scores = new Map();
+    for (const place of places) {
+      if (most && hits(place) === most) scores.set(place, score(place, known));
+    }
+    const found = [...scores.keys()].sort((a, b) => scores.get(b) - scores.get(a));
+    return { words, unknown, asks: known, most, found };
   }
 
   /* How many letters differ, up to `limit`. */
