@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import nbformat
@@ -18,7 +17,6 @@ import pytest
 import yaml
 from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 import attnlib
 from _ext.course import chapters as course
@@ -484,6 +482,7 @@ def test_the_pins_are_those_of_pyproject():
 # What uses a package that no file imports: a file, and the words in it that do.
 CALLED = {
     "brotli": ("_ext/fonts.py", 'flavor = "woff2"'),
+    "deptry": ("tests/test_house.py", '"-m", "deptry"'),
     "fontpkg-source-serif-4": ("_ext/pages/typeface.py", 'PACKAGE = "fontpkg-source-serif-4"'),
     "furo": ("_config.yml", "html_theme: furo"),
     "jupyterlab": ("Makefile", "-m jupyterlab"),
@@ -499,48 +498,15 @@ CALLED = {
 }
 
 
-@pytest.fixture(scope="module")
-def packages_imported(code):
-    """Return {package: a place that imports it} for all that stands outside of this repository."""
-    providers = packages_distributions()
-    ours = {path.stem for path in ROOT.glob("*")}
-    places = {}
-    trees = [(place, tree) for place, _, _, tree in code]
-    for folder in ("_ext", "attnlib", "benchmarks", "tests", "tools"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            trees.append((path.relative_to(ROOT).as_posix(), tree))
-    for place, tree in trees:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            else:
-                outside = isinstance(node, ast.ImportFrom) and not node.level
-                names = [node.module] if outside else []
-            for name in {name.partition(".")[0] for name in names}:
-                if name not in ours | sys.stdlib_module_names:
-                    package = providers.get(name, [name])[0]
-                    places.setdefault(canonicalize_name(package), place)
-    return places
-
-
-def test_what_is_imported_is_declared(packages_imported):
+def test_what_is_imported_is_declared_and_what_is_declared_is_used():
     """A package that another one happens to bring may be gone with its next version."""
-    offences = [
-        f"{package}: {place}"
-        for package, place in packages_imported.items()
-        if package not in declared()
-    ]
-    assert_none(offences, "name it in an extra of pyproject.toml, then run `make lock`")
-
-
-def test_what_is_declared_is_used(packages_imported):
-    used = set(packages_imported)
-    for package, (file, words) in CALLED.items():
-        if words in (ROOT / file).read_text(encoding="utf-8"):
-            used.add(package)
-    assert_none(sorted(set(declared()) - used), "remove it from pyproject.toml or say in CALLED")
-    assert_none(sorted(set(CALLED) - set(declared())), "remove it from CALLED")
+    command = [sys.executable, "-m", "deptry", ".", "--no-ansi"]
+    command += ["--per-rule-ignores", f"DEP002={'|'.join(CALLED)}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    texts = {file: (ROOT / file).read_text(encoding="utf-8") for file, _ in CALLED.values()}
+    uncalled = [name for name, (file, words) in CALLED.items() if words not in texts[file]]
+    assert_none([*uncalled, *(set(CALLED) - set(declared()))], "remove it from CALLED")
 
 
 def test_the_licences_are_listed():
