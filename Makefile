@@ -46,9 +46,13 @@ test: install book browser ## build the site and run every test
 faults: install book ## plant faults in a copy of the checkout and say what happened (Linux, as root)
 	@$(VENV) -m tools.faults
 
-lint: install ## check the Python files with ruff
+BIOME := @biomejs/biome@2.6.8# $schema in biome.json names it too
+
+lint: install ## check Python with ruff, JavaScript and CSS with Biome (needs npm)
 	@$(VENV) -m ruff check
 	@$(VENV) -m ruff format --check
+	@command -v npm >/dev/null || { echo "npm is not there: make lint runs $(BIOME) with it" >&2; exit 1; }
+	@npm exec --yes --package=$(BIOME) -- biome check --error-on-warnings
 
 refresh: install ## run the notebooks and store their outputs, and what follows from them elsewhere (NOTEBOOKS=chapters/02-*.ipynb)
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)

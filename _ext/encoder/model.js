@@ -5,6 +5,7 @@
  * What a number is: whole * 2**bits + fine, times the scale of its group. The fine part comes
  * later; until then it counts as 0, and everything runs as it will.
  */
+// biome-ignore-all lint/correctness/noUnusedVariables: worker.js calls these functions
 "use strict";
 
 // ------------------------------------------------------------------------------- text to tokens

@@ -8,8 +8,9 @@
 const MOST_MEMORY = 512 * 2 ** 20; // bytes, Python itself included
 const EMPTY_MODULE = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]);
 
-// More is refused, and Python raises MemoryError.
+// More is refused, and Python raises MemoryError. An arrow function could not be called with `new`.
 const { Memory } = WebAssembly;
+// biome-ignore lint/complexity/useArrowFunction: see above
 WebAssembly.Memory = function (wanted) {
   const maximum = Math.min(wanted.maximum ?? 65536, MOST_MEMORY / 65536);
   return new Memory({ ...wanted, maximum });

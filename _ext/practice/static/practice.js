@@ -183,7 +183,7 @@
       const row = value.slice(head, from);
       const deep = /^ */.exec(row)[0].length + (/:\s*(#.*)?$/.test(row) ? 4 : 0);
       const ends = /^\s*(return|pass|break|continue|raise)\b/.test(row);
-      put("\n" + " ".repeat(Math.max(deep - (ends ? 4 : 0), 0)));
+      put(`\n${" ".repeat(Math.max(deep - (ends ? 4 : 0), 0))}`);
     }
     function outdent(event) {
       const { from, to, value, head } = line();

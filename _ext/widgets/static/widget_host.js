@@ -173,7 +173,7 @@
         Object.fromEntries(differs.map((trait) => [trait, texted(model.get(trait))])),
       );
     else settings.delete(slot);
-    waiting ||= setTimeout(write, PAUSE);
+    if (!waiting) waiting = setTimeout(write, PAUSE);
   }
 
   function restore(slot) {

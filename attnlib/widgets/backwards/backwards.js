@@ -6,7 +6,7 @@
  * a nudge arrives there times; slopes along a path are multiplied, those of several paths are added.
  */
 import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
-import { dotProducts, multiply, numpyArray, softmax, transpose } from "../kit/numbers.js";
+import { dotProducts, multiply, numpyArray, softmax } from "../kit/numbers.js";
 
 export const pageState = { playing: false };
 export const label = ({ row, column }) =>
@@ -372,7 +372,7 @@ const CAPTIONS = {
 };
 
 /** Whose number it is, in words. */
-function title(s, name) {
+function title(name) {
   const [id, i, j] = parts(name);
   const kinds = { X: "row", Q: "query", K: "key", V: "value", Z: "output" };
   if (kinds[id]) return html`${WORDS[i]}’s ${kinds[id]}, number ${j + 1}`;
@@ -385,7 +385,7 @@ function title(s, name) {
 function ledger(s, now) {
   const [id, i, j] = parts(s.cell);
   const blocked = (id === "S" || id === "A") && !free(s, i, j);
-  const head = html`<p class="who"><span>${title(s, s.cell)}</span> <span>${written(s.cell)} = ${blocked ? "blocked" : short(now.nudged.made[id][i][j])}</span></p>`;
+  const head = html`<p class="who"><span>${title(s.cell)}</span> <span>${written(s.cell)} = ${blocked ? "blocked" : short(now.nudged.made[id][i][j])}</span></p>`;
   const box = (...content) =>
     element("div", { class: "ledger", "data-key": `${s.cell} ${s.stage}` }, head, content);
   if (!reached(s, id))

@@ -616,16 +616,19 @@ export function live(view) {
         { PageDown: next, PageUp: back }[key] ??
         (slider && way && (way[0] > 0 || way[1] < 0 ? next : back)) ??
         (slider && { Home: () => go(0), End: () => go(Infinity) }[key]);
-      if ((inside || slider) && turn) event.preventDefault(), turn();
-      else if (inside && way) {
+      if ((inside || slider) && turn) {
+        event.preventDefault();
+        turn();
+      } else if (inside && way) {
         event.preventDefault();
         // In a memory's rows, which lie between the lanes, the walk does not lose its own.
         if (walk.at !== target || walk.x !== !way[0]) walk = { from: target, x: !way[0] };
         walk.at = nearest(inside, target, way, walk.from) ?? target;
         walk.at.focus({ preventScroll: true });
-      } else if (inside && (key === "Enter" || key === " "))
-        event.preventDefault(), keep(cellOf(target));
-      else if (inside && "+-".includes(key)) {
+      } else if (inside && (key === "Enter" || key === " ")) {
+        event.preventDefault();
+        keep(cellOf(target));
+      } else if (inside && "+-".includes(key)) {
         if (view.state().pin !== cellOf(target)) view.set({ pin: cellOf(target), step: null });
         product(key === "+" ? 1 : -1);
         view.set({ look: null });

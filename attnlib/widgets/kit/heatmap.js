@@ -46,7 +46,7 @@ export function shades(weights, steps) {
 /** A token that fits beside a drawing. */
 export function cut(token) {
   const letters = Array.from(token);
-  return letters.length < 9 ? token : letters.slice(0, 7).join("") + "…";
+  return letters.length < 9 ? token : `${letters.slice(0, 7).join("")}…`;
 }
 
 /**

@@ -21,6 +21,13 @@ const word = (content, x, y, role = "muted", more = {}) =>
 const signed = (x) => plain(Number(x.toPrecision(6))).replace("-", "−");
 const bracketed = (x) => (x < 0 ? `(${signed(x)})` : signed(x));
 
+/** 0, the first number, the sum of the first two, and so on. */
+function partialSums(numbers) {
+  const sums = [0];
+  for (const x of numbers) sums.push(sums.at(-1) + x);
+  return sums;
+}
+
 /** Bars of the query, of the key, and of their products, each of which begins where the last one ended. */
 function meeting(query, key) {
   const n = query.length;
@@ -28,7 +35,7 @@ function meeting(query, key) {
   const w = Math.max(step - (n > 40 ? 0 : 4), 0.5);
   const few = n <= FEW / 2;
   const largest = Math.max(...query.map(Math.abs), ...key.map(Math.abs)) || 1;
-  const ends = query.reduce((all, q, k) => [...all, all.at(-1) + q * key[k]], [0]);
+  const ends = partialSums(query.map((q, k) => q * key[k]));
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const level = (x) => 164 - ((x - low) * 50) / (high - low || 1);
   const number = (x, k, y) =>
@@ -50,7 +57,7 @@ function meeting(query, key) {
       ];
     }),
   ];
-  const sums = query.map((q, k) => {
+  const sums = query.map((_, k) => {
     const [from, to] = [level(ends[k]), level(ends[k + 1])];
     return [
       bar(74 + k * step, Math.min(from, to), w, Math.max(Math.abs(to - from), 1), "weight", {
@@ -107,12 +114,12 @@ function sharing(weights, names, j) {
 /** For each number of the output, what the values give it: weight times value, end to end. */
 function stacking(weights, values, names, j) {
   const columns = values[0].map((_, c) => weights.map((a, k) => a * values[k][c]));
-  const ends = columns.map((parts) => parts.reduce((all, x) => [...all, all.at(-1) + x], [0]));
+  const ends = columns.map(partialSums);
   const [low, high] = [Math.min(...ends.flat()), Math.max(...ends.flat())];
   const place = (x) => 74 + ((x - low) / (high - low || 1)) * (WIDE - 140);
   const rows = columns.map((parts, c) => {
     const y = 22 * c;
-    const bars = parts.map((x, k) => {
+    const bars = parts.map((_, k) => {
       const [from, to] = [place(ends[c][k]), place(ends[c][k + 1])];
       return bar(Math.min(from, to), y + 2, Math.max(Math.abs(to - from), 0.5), 16, "value", {
         opacity: k === j ? 1 : 0.3,

@@ -244,7 +244,7 @@ function mount({ bounds, pageState, label, picture, still, code, pose, live }, m
 
 /** Copies `lines` of code, also where the page may not reach the clipboard by itself. */
 export async function copy(view, lines, said = `Copied ${lines.length} lines of NumPy.`) {
-  const code = lines.join("\n") + "\n";
+  const code = `${lines.join("\n")}\n`;
   try {
     await navigator.clipboard.writeText(code);
   } catch {

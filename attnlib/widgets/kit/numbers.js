@@ -61,7 +61,7 @@ export function allowed(mask, n, { length, width }) {
   const may = {
     none: () => true,
     causal: (i, j) => j <= i,
-    padding: (i, j) => j < length,
+    padding: (_, j) => j < length,
     both: (i, j) => j <= i && j < length,
     window: (i, j) => Math.abs(i - j) <= width,
   }[mask];
@@ -118,7 +118,7 @@ export function called(tokens) {
   return tokens.map((token, i) => {
     const letters = Array.from(token);
     const short =
-      letters.length <= LONGEST_NAME ? token : letters.slice(0, LONGEST_NAME - 1).join("") + "…";
+      letters.length <= LONGEST_NAME ? token : `${letters.slice(0, LONGEST_NAME - 1).join("")}…`;
     return tokens.filter((other) => other === token).length > 1 ? `${short} (${i + 1})` : short;
   });
 }

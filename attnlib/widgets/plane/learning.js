@@ -5,7 +5,7 @@
  * Two teachers: "entry" names the right entry, and the loss is the mean of -ln of its share; "cost"
  * knows only what the right entry costs, and the loss is the mean square of the difference.
  */
-import { along, arrow, at, clamp, direction, through } from "../kit/geometry.js";
+import { along, arrow, clamp, direction, through } from "../kit/geometry.js";
 import { cellInk } from "../kit/heatmap.js";
 import { attributes, buttons, element, html, select, table } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";

@@ -272,7 +272,7 @@ function curves({ kind, position: p, d_model }, { similarity, biases }) {
   const y = (value) => top + pad + ((size - 2 * pad) * (high - value)) / (high - low);
   const x = (offset) => left + (size * (offset + N - 1)) / (2 * N - 2);
   const path = (values, first = 1 - N) =>
-    "M" + values.map((value, at) => `${x(first + at).toFixed(1)} ${y(value).toFixed(1)}`).join("L");
+    `M${values.map((value, k) => `${x(first + k).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
   const at = (anchor) => ({ "text-anchor": anchor });
   const tick = (value) => text(whole(value), left - 5, y(value) + 4, "muted", at("end"));
   const reach = { stroke: "var(--ink)", "stroke-width": 3, "data-part": "reach" };

@@ -49,7 +49,7 @@ export function live(view) {
   /** A list as long as the questions, with one place changed. */
   const changed = (list, i, value) =>
     view.state().questions.map((_, at) => (at === i ? value : (list[at] ?? -1)));
-  view.on("choice", "change", (event, radio) => {
+  view.on("choice", "change", (_, radio) => {
     const { picked, chosen, unasked } = view.state();
     const i = Number(radio.form.dataset.question);
     // The reason on the screen was another option's.
