@@ -23,9 +23,8 @@ from _ext.course import chapters as course
 from benchmarks.attention import processor, table
 from tests.conftest import CHROMIUM_FLAGS, STEADY, Zipped, serve
 from tests.site.harness import awake
-from tests.site.pages import PAGES, SCHEMES, WIDTHS, left, visit_page
-from tests.site.test_accessibility import ALL, axe_findings
-from tests.site.test_chapters import SEEN
+from tests.site.looks import ALL, axe_findings
+from tests.site.pages import PAGES, SCHEMES, WIDTHS, address, left, use_widgets, visit
 from tools.install import ROOT, SetupError, find_browser, last_line, say
 
 SITE = ROOT / "_build" / "html"
@@ -34,27 +33,28 @@ RESULTS = Path(__file__).with_suffix(".md")
 # --- what a visit leaves behind ------------------------------------------------------------------
 
 
-def visit(browser, name, site):
-    """Return what the page asked of others, said, shifted and weighed, the worst of each."""
-    seen = [visit_page(browser, site, name, *kind) for kind in product(SCHEMES, WIDTHS)]
+def measure(browser, name, site):
+    """Return what the page asked of others, said, shifted and weighed, the worst of each.
+
+    And where its first picture starts, at 1280 pixels.
+    """
+    every = []
+    for scheme, width in product(SCHEMES, WIDTHS):
+        theme = "light" if scheme == "http" else "dark"
+        with visit(browser, address(scheme, name, site), width, theme) as (page, seen):
+            use_widgets(page, seen)
+        every.append(seen)
+    with visit(browser, f"{site}/{name}", WIDTHS[0]) as (page, _):
+        faults = axe_findings(page, ALL)
     return {
-        "requests": sum(len(left(v["requests"], site, SITE.as_uri())) for v in seen),
-        "console": sum(len(v["noise"]) for v in seen),
-        "axe": sum(map(len, axe_findings(browser, f"{site}/{name}", ALL).values())),
-        "overhang": max(max(v["overhang"]) for v in seen),
-        "shift": max(sum(shift["value"] for shift in v["shifts"]) for v in seen),
-        "weight": max(v["bytes"] for v in seen[: len(WIDTHS)]) / 1024,  # those over http
+        "requests": sum(len(left(v["requests"], site, SITE.as_uri())) for v in every),
+        "console": sum(len(v["noise"]) for v in every),
+        "axe": sum(map(len, faults.values())),
+        "overhang": max(max(v["overhang"]) for v in every),
+        "shift": max(sum(shift["value"] for shift in v["shifts"]) for v in every),
+        "weight": max(v["bytes"] for v in every[: len(WIDTHS)]) / 1024,  # those over http
+        "picture": every[0]["first"][0],
     }
-
-
-def first_pictures(browser, site):
-    """Return {page of a chapter: where its first picture starts}, at 1280 pixels."""
-    page, found = browser.new_page(viewport={"width": 1280, "height": 900}), {}
-    for chapter in course.read(ROOT):
-        page.goto(f"{site}/{chapter.page}.html")
-        found[chapter.page], _ = page.evaluate(SEEN)
-    page.close()
-    return found
 
 
 # --- Lighthouse ----------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def build(folder):
 # --- what is right or wrong, and no number -------------------------------------------------------
 
 TESTED = {
-    "figures: words for each, ink at least 4.5 : 1 in both themes": "figure or drawings",
+    "figures: words for each, ink at least 4.5 : 1 in both themes": "figure or visit_leaves",
     "text, mathematics, outputs and a picture of each widget without JavaScript, and when a "
     "module fails": "without_javascript or outputs_of_the_notebook or modules_fail",
 }
@@ -203,7 +203,7 @@ def tested(expression):
 # --- the report ----------------------------------------------------------------------------------
 
 
-def report(pages, scores, repaints, builds, tests, pictures):
+def report(pages, scores, repaints, builds, tests):
     """Return the tables of goals, of pages and of chapters, in Markdown."""
 
     def worst(key, word):
@@ -244,8 +244,9 @@ def report(pages, scores, repaints, builds, tests, pictures):
         for name, page in pages.items()
     ]
     chapters = [
-        [c.heading, f"{pictures[c.page]:.0f}", *map(str, (c.words, c.lines, c.minutes))]
+        [c.heading, f"{page['picture']:.0f}", *map(str, (c.words, c.lines, c.minutes))]
         for c in course.read(ROOT)
+        if (page := pages.get(f"{c.page}.html"))
     ]
     head = ["page", "requests off the site", "console messages", "axe violations", "layout shift"]
     head += ["KiB", "performance", "accessibility", "best practices", "SEO"]
@@ -309,8 +310,7 @@ def main():
                 repaints = repaint(browser, site)
             for name in names or PAGES:
                 say(f"site: {name} ...")
-                pages[name] = visit(browser, name, site)
-            pictures = first_pictures(browser, site)
+                pages[name] = measure(browser, name, site)
             browser.close()
         try:
             program = install_lighthouse() if runs else None
@@ -321,7 +321,7 @@ def main():
             say(f"site: Lighthouse, {name} ...")
             scores[name] = lighthouse(program, f"{site}/{name}", runs)
     tests = {} if names else {words: tested(each) for words, each in TESTED.items()}
-    RESULTS.write_text(report(pages, scores, repaints, builds, tests, pictures), encoding="utf-8")
+    RESULTS.write_text(report(pages, scores, repaints, builds, tests), encoding="utf-8")
     say(RESULTS.read_text(encoding="utf-8"))
 
 

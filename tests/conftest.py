@@ -91,9 +91,9 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 @functools.cache
-def _zipped(path, changed):
-    """The compressed text of a file as it is since `changed`: a host does this once."""
-    return gzip.compress(path.read_bytes(), compresslevel=6)
+def _zipped(text):
+    """The compressed text: a host compresses a file once."""
+    return gzip.compress(text, compresslevel=6)
 
 
 class Zipped(_Quiet):
@@ -101,12 +101,16 @@ class Zipped(_Quiet):
 
     protocol_version = "HTTP/1.1"
 
+    def text(self, path):
+        """Return the text of a file."""
+        return path.read_bytes()
+
     def send_head(self):
         """Answer with the compressed text, or as usual with what is no text."""
         path = Path(self.translate_path(self.path))
         if path.suffix not in {".html", ".css", ".js", ".svg"} or not path.is_file():
             return super().send_head()
-        body = _zipped(path, path.stat().st_mtime_ns)
+        body = _zipped(self.text(path))
         self.send_response(200)
         self.send_header("Content-Type", self.guess_type(path.name))
         self.send_header("Content-Encoding", "gzip")

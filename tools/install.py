@@ -6,6 +6,7 @@ say that it is too old.
 
 import argparse
 import contextlib
+import glob
 import hashlib
 import os
 import re
@@ -53,6 +54,12 @@ BROWSERS = [
     "C:/Program Files (x86)/Google/Chrome/Application/chrome.exe",
     "C:/Program Files (x86)/Microsoft/Edge/Application/msedge.exe",
 ]
+# Three pages are tried in the engine of Safari too; on Debian and Ubuntu its packages are there.
+SECOND_ENGINE = "/usr/lib/*/webkit2gtk-4.*/MiniBrowser"
+NO_SECOND_ENGINE = (
+    "the tests of a second browser engine are skipped: they need the programs of the packages "
+    "webkit2gtk-driver and xvfb, which `make browser` installs as root on Debian and Ubuntu"
+)
 
 
 class SetupError(Exception):
@@ -343,6 +350,24 @@ def install_browser():
         raise SetupError("apt-get's chromium-headless-shell does not run here. " + advice)
 
 
+def find_second_engine():
+    """Return the path of WebKitGTK's small browser if all that drives it is there, or None."""
+    programs = glob.glob(SECOND_ENGINE)
+    driven = shutil.which("WebKitWebDriver") and shutil.which("Xvfb")
+    return programs[0] if programs and driven else None
+
+
+def install_second_engine():
+    """Find WebKitGTK, or install it where that needs no hand; say in a line if there is none."""
+    if not find_second_engine() and can_apt():
+        try:
+            apt_install("webkit2gtk-driver", "xvfb")
+        except SetupError as error:
+            say(f"{error}.")
+    if not find_second_engine():
+        say(NO_SECOND_ENGINE[0].upper() + NO_SECOND_ENGINE[1:] + ".")
+
+
 def main():
     """Do what the command line asks and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -357,6 +382,7 @@ def main():
             if arguments.browser:
                 install_browser()
                 say(f"The browser: {find_browser()}")
+                install_second_engine()
             else:
                 install(arguments.book)
                 say("The environment in .venv is ready.")

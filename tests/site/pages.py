@@ -4,6 +4,7 @@ The tests in this folder and `benchmarks/site.py` share it.
 """
 
 import functools
+from contextlib import contextmanager
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
@@ -80,6 +81,13 @@ USE_WIDGETS = f"""async () => {{
     await use(button, () => button.click());
   }}
 }}"""
+# Where the first picture stands, and which answers are open.
+FIRST_PICTURE = """() => {
+  const article = document.querySelector("article");
+  const picture = article.querySelector("figure, .widget-slot:not([data-widget=Predict])");
+  const open = [...article.querySelectorAll("details.answer[open]")];
+  return [(picture?.getBoundingClientRect().top ?? 0) + scrollY, open.map(box => box.innerText)];
+}"""
 # Where the column of text scrolls, the page itself never seems to be too wide.
 OVERHANG = """Math.max(...["html", ".content"].map(at => document.querySelector(at))
   .filter(box => box.localName === "html" || getComputedStyle(box).overflowX !== "visible")
@@ -106,14 +114,15 @@ def target(name, link):
     return unquote(parts.path).lstrip("/"), unquote(parts.fragment)
 
 
-def visit_page(browser, site, name, scheme, width):
-    """Load a page: over http scroll to its end and use its widgets, at night from disk wake them.
+@contextmanager
+def visit(browser, url, width, theme="light"):
+    """Give a page as it comes, and what that leaves behind: `seen`, which grows while it is open.
 
-    Returns what that leaves behind.
+    From over http it is scrolled to its end; then its widgets are woken and what is folded opens.
     """
-    by_day = scheme == "http"
-    theme = "light" if by_day else "dark"
-    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=theme)
+    page = browser.new_page(
+        viewport={"width": width, "height": 800}, color_scheme=theme, has_touch=width < 500
+    )
     seen = {"noise": [], "requests": [], "overhang": [], "bytes": 0}
 
     def count(transfer):
@@ -126,25 +135,64 @@ def visit_page(browser, site, name, scheme, width):
     network.on("Network.loadingFinished", count)
     network.send("Network.enable")
     page.add_init_script(WATCH)
-    page.goto(address(scheme, name, site))
+    page.goto(url)
     seen["overhang"].append(page.evaluate(OVERHANG))
     folded = page.locator("details:not([open]) .widget-slot").count()
-    if by_day:
+    scrolls = url.startswith("http")
+    if scrolls:
         page.evaluate(SCROLL)
     if page.locator(".widget-slot").count():  # they start as they come near, or with a key
-        if folded or not by_day:
+        if folded or not scrolls:
             page.keyboard.press("Shift")
         page.wait_for_selector("html[data-widgets=ready]")
-    if by_day:  # it is enough to see once whether a widget jumps
-        page.evaluate(USE_WIDGETS)
     page.evaluate(FRAME)
     seen |= page.evaluate("seen")
+    seen["widgets"] = page.locator(".widget-slot").all_text_contents()
+    seen["first"] = page.evaluate(FIRST_PICTURE)
     # A reader who opens what is folded wants the page to move, but not sideways.
     page.evaluate(OPEN_ALL)
     seen["overhang"].append(page.evaluate(OVERHANG))
-    seen["widgets"] = page.locator(".widget-slot").all_text_contents()
+    yield page, seen
     page.close()
-    return seen
+
+
+# The first control of a widget, used as a finger does: a slider at its far end, a list by its
+# last option, a box by a tap, a button by a tap.
+FIRST_CONTROL = ":is(input, select, button):visible:enabled"
+
+
+def touch(page, slot):
+    """Use the first control of a widget with a finger: nothing may lie over it."""
+    if not slot.locator(FIRST_CONTROL).count():
+        return  # Progress, before anything was answered
+    control = slot.locator(FIRST_CONTROL).first
+    kind = control.evaluate("control => control.type ?? control.localName")
+    control.scroll_into_view_if_needed()
+    if kind == "range":
+        box = control.bounding_box()
+        page.touchscreen.tap(box["x"] + 0.9 * box["width"], box["y"] + box["height"] / 2)
+    elif kind == "select-one":
+        last = control.locator("option").last.get_attribute("value")
+        control.select_option(last)
+    elif kind == "text":
+        control.tap()
+        control.press("End")
+        control.type("1")
+        control.press("Tab")
+    else:
+        control.tap()
+    page.evaluate(FRAME)
+
+
+def use_widgets(page, seen):
+    """Use every control of every widget, and add what that leaves behind."""
+    page.evaluate(f"{FRAME}.then(() => {FRAME}).then(() => {{ self.seen.shifts = [] }})")
+    page.evaluate(USE_WIDGETS)
+    page.evaluate(FRAME)
+    used = page.evaluate("seen")
+    seen |= used | {"shifts": seen["shifts"] + used["shifts"]}
+    seen["overhang"].append(page.evaluate(OVERHANG))
+    seen["widgets"] = page.locator(".widget-slot").all_text_contents()
 
 
 def left(requests, *own):

@@ -11,6 +11,7 @@ import pytest
 from bs4 import NavigableString, Tag
 
 from _ext.widgets.page import scripts, use
+from attnlib import widgets
 from tests.conftest import ROOT, SITE
 from tests.site.pages import (
     CHAPTER_2,
@@ -28,6 +29,12 @@ from tests.site.pages import (
 def test_there_are_pages_and_chapters():
     assert {"index.html", "search.html", CHAPTER_2, CHAPTER_3} <= set(PAGES)
     assert {CHAPTER_2, CHAPTER_3} <= set(NOTEBOOKS)
+
+
+def test_every_widget_is_on_a_page():
+    """All but HeadsViewer, which is for a reader's own weights, in a notebook of theirs."""
+    shown = {slot["data-widget"] for name in PAGES for slot in soup(name).select(".widget-slot")}
+    assert shown == set(widgets.__all__) - {"HeadsViewer"}
 
 
 @every_page

@@ -1,4 +1,4 @@
-"""What a reader of a chapter sees, and what opens when."""
+"""The answers of a chapter: what opens when, and where they stand on paper."""
 
 import io
 
@@ -8,23 +8,6 @@ from pypdf import PdfReader
 from attnlib.widgets import Predict
 from tests.conftest import ROOT
 from tests.site.harness import served, wake, write_page
-
-CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
-# Where the first picture stands, and which answers are open.
-SEEN = """() => {
-  const article = document.querySelector("article");
-  const picture = article.querySelector("figure, .widget-slot:not([data-widget=Predict])");
-  const open = [...article.querySelectorAll("details.answer[open]")];
-  return [picture.getBoundingClientRect().top + scrollY, open.map(answer => answer.innerText)];
-}"""
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_a_picture_comes_early_and_no_answer_is_open(page, site, name):
-    page.goto(f"{site}/chapters/{name}.html")
-    top, opened = page.evaluate(SEEN)
-    assert top <= 1500 and opened == []
-
 
 ANSWERS = """<details class="answer" data-after="sum"><summary>Answer</summary><p>Three.</p>
 </details><details class="answer" id="later"><summary>Solution</summary><p>Four.</p></details>"""
