@@ -48,7 +48,7 @@ def test_a_visit_leaves_nothing_behind(browser, site, name, scheme, width):
         weight = seen["bytes"]
         if width == 360:
             kinds = {slot["data-widget"] for slot in soup(name).select(".widget-slot")}
-            for kind in kinds:  # of those that a page has several of, the first stands for all
+            for kind in sorted(kinds):  # the first of a kind stands for all
                 touch(page, page.locator(f".widget-slot[data-widget={kind}]").first)
             for link in page.locator("a.next-page").all():
                 link.tap(trial=True)
