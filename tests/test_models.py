@@ -415,14 +415,14 @@ def test_what_is_recorded_comes_back(folder, tmp_path):
     reading = recorder.read(SENTENCES[0])
     states, mask = recorder.encode(SENTENCES[:3])
     embeddings = recorder.embed(SENTENCES[2:])
-    measured = recorder.measure(widths, SENTENCES[:2])
+    measured = recorder.measure("widths", widths, SENTENCES[:2])
     assert measured.tolist() == [widths(recorder, text) for text in SENTENCES[:2]]
     np.savez_compressed(tmp_path / "some.npz", **recorder.arrays)
     recording = Recording(tmp_path / "some.npz")
     tokens, weights = recorder.attention(SENTENCES[2])
     np.savez_compressed(tmp_path / "some.npz", **recorder.arrays)
     looked = Recording(tmp_path / "some.npz").attention(SENTENCES[2])
-    assert np.array_equal(recording.measure(widths, SENTENCES[:2]), measured)
+    assert np.array_equal(recording.measure("widths", widths, SENTENCES[:2]), measured)
     assert looked[0] == tokens and looked[1].dtype == np.float32
     assert np.allclose(looked[1], weights, atol=1 / 2**17)
     again = recording.read(SENTENCES[0])
@@ -450,9 +450,9 @@ def test_the_recording_is_of_this_model(minilm, monkeypatch):
     """Of what is measured in many sentences every tenth: the chapter itself measures all."""
     recording, measure = models.load_recording(), minilm.measure
 
-    def every_tenth(look, sentences):
-        found = recording.measure(look, sentences).copy()
-        found[::10] = measure(look, sentences[::10])
+    def every_tenth(name, look, sentences):
+        found = recording.measure(name, look, sentences).copy()
+        found[::10] = measure(name, look, sentences[::10])
         return found
 
     monkeypatch.setattr(minilm, "measure", every_tenth)

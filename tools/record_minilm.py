@@ -57,10 +57,10 @@ class Recorder:
         self._keep("embed", sentences, embeddings=embeddings)
         return embeddings
 
-    def measure(self, look, sentences):
-        """Answer, and keep what the function found."""
-        found = self.model.measure(look, sentences)
-        self._keep("measure", recordings.measured_name(look, sentences), found=found)
+    def measure(self, name, look, sentences):
+        """Answer, and keep what the function found under this name."""
+        found = self.model.measure(name, look, sentences)
+        self._keep("measure", recordings.measured_name(name, sentences), found=found)
         return found
 
     def _keep(self, method, question, **parts):

@@ -190,14 +190,16 @@ class MiniLM:
         reading = self.read(sentence)
         return reading.tokens, reading.weights
 
-    def measure(self, look, sentences):
+    def measure(self, name, look, sentences):
         """Return what a function finds in each sentence, (len(sentences), ...).
 
         Parameters
         ----------
+        name : str
+            What is measured. A recording keeps the answers under this name, so another function
+            needs another name.
         look : callable
-            Called with the model and a sentence, it returns numbers, of one shape for all. A
-            recording knows its answers by its name, so another function needs another name.
+            Called with the model and a sentence, it returns numbers, of one shape for all.
         sentences : list of str
         """
         return np.array([look(self, sentence) for sentence in _read_sentences(sentences)])

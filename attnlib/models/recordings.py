@@ -65,9 +65,9 @@ class Recording:
         """Return what `MiniLM.embed` gave for sentences of a chapter."""
         return self._answer("embed", sentences, "embeddings")[0]
 
-    def measure(self, look, sentences):
-        """Return what `MiniLM.measure` gave for a function and sentences of a chapter."""
-        return self._answer("measure", measured_name(look, sentences), "found")[0]
+    def measure(self, name, look, sentences):
+        """Return what `MiniLM.measure` gave under this name for sentences of a chapter."""
+        return self._answer("measure", measured_name(name, sentences), "found")[0]
 
     def _answer(self, method, question, *parts):
         try:
@@ -85,7 +85,7 @@ def recorded_name(method, question, part):
     return f"{method} {json.dumps(question)} {part}"
 
 
-def measured_name(look, sentences):
-    """Return the question of `measure` in a recording: a name, and a fingerprint of sentences."""
-    print_of_all = hashlib.sha256(json.dumps(list(sentences)).encode()).hexdigest()
-    return f"{look.__name__} of {len(sentences)} sentences, {print_of_all[:12]}"
+def measured_name(name, sentences):
+    """Return the question of `measure` in a recording: its name, and a hash of the sentences."""
+    digest = hashlib.sha256(json.dumps(list(sentences)).encode()).hexdigest()
+    return f"{name} of {len(sentences)} sentences, {digest[:12]}"
