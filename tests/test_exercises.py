@@ -149,6 +149,7 @@ sys.path = [{str(path)!r}] + [p for p in sys.path if {str(ROOT)!r} not in p or "
 for name in ("scipy", "matplotlib", "torch", "anywidget", "traitlets"):
     sys.modules[name] = None
 import runner
+from attnlib.models import induction
 answer = runner.run("def f(x): return 1", "check.softmax(f)", "f", "", [], print)
 print(runner.__file__.startswith({str(path)!r}), answer["passed"])
 """

@@ -33,10 +33,10 @@ HERE = Path(__file__).resolve().parent
 PYTHON = ROOT / "_build" / "pyodide"
 RUNNER = HERE / "runner.py"
 WORKER = HERE / "worker.js"
-ENTRIES = ["attnlib", "attnlib.check", "attnlib.models", "attnlib.models.induction"]
-# It comes along because Python imports it before `induction`. What it loads itself needs files
-# that a page does not have.
-NEEDS_FILES = {"attnlib.models"}
+ENTRIES = ["attnlib", "attnlib.check", "attnlib.models.induction"]
+# Python imports it before `induction`, but what it loads itself needs files that a page does not
+# have: an empty file takes its place.
+PACKAGE = "attnlib.models"
 STANDARD = {"numpy", *sys.stdlib_module_names}
 # What a reader calls a module.
 NAMES = {"torch": "PyTorch", "attnlib.bridge": "PyTorch", "matplotlib": "Matplotlib"}
@@ -113,12 +113,13 @@ def modules():
 
 def archive():
     """These modules and the runner as a zip, the same bytes each time."""
-    files = {path.relative_to(ROOT).as_posix(): path for path in modules().values()}
-    files[RUNNER.name] = RUNNER
+    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in modules().values()}
+    files[RUNNER.name] = RUNNER.read_bytes()
+    files[module_file(PACKAGE).relative_to(ROOT).as_posix()] = b""
     sink = io.BytesIO()
     with ZipFile(sink, "w") as zipped:
-        for name, path in sorted(files.items()):
-            zipped.writestr(ZipInfo(name), path.read_bytes(), ZIP_DEFLATED)
+        for name, content in sorted(files.items()):
+            zipped.writestr(ZipInfo(name), content, ZIP_DEFLATED)
     return sink.getvalue()
 
 
@@ -167,7 +168,7 @@ def imports(node):
         if isinstance(node, ast.ImportFrom):
             one = ast.ImportFrom(node.module, [alias], node.level)
             module = node.module.partition(".")[0]
-        there = modules().keys() - NEEDS_FILES | STANDARD
+        there = modules().keys() | STANDARD
         lacks = set(modules_named(one) or [module]) - there
         makes = (alias.asname or alias.name).partition(".")[0]
         yield Statement(ast.unparse(one), frozenset(), frozenset([makes]), frozenset(lacks))
