@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 
 from _ext.notebook import Cell, Notebook, read
 from _ext.practice import page as practice
-from _ext.practice import runner as practice_run
+from _ext.practice import runner
 from tests import exercises
 from tests.conftest import ROOT
 
@@ -27,7 +27,7 @@ def run(source, exercise=None, before="", earlier=()):
     name, judge = (exercise.name, exercise.judge) if exercise else ("", "")
     before = exercise.before if exercise else before
     pieces = []
-    answer = practice_run.run(source, judge, name, before, list(earlier), pieces.append)
+    answer = runner.run(source, judge, name, before, list(earlier), pieces.append)
     return SimpleNamespace(**answer, output="".join(pieces))
 
 
@@ -235,9 +235,9 @@ def test_output_ends_at_a_page_of_it():
     end = "... the rest is left out."
     for many in "for i in range(999): print(i)", "print('\\n'.join(map(str, range(999))))":
         lines = run(many).output.splitlines()
-        assert (len(lines), lines[-2:]) == (practice_run.MOST_LINES + 1, ["199", end])
+        assert (len(lines), lines[-2:]) == (runner.MOST_LINES + 1, ["199", end])
     long = run("print('x' * 10**6)").output
-    assert long == "x" * practice_run.MOST_CHARACTERS + f"\n{end}\n"
+    assert long == "x" * runner.MOST_CHARACTERS + f"\n{end}\n"
 
 
 def test_a_run_builds_on_the_exercises_above_in_silence():
@@ -248,9 +248,11 @@ def test_a_run_builds_on_the_exercises_above_in_silence():
 
 
 def test_a_run_leaves_nothing_behind():
-    spoilt = "import builtins\nbuiltins.print = np.exp = check.softmax = None\nkept = 1"
+    spoilt = f"import builtins, {runner.__name__} as runner\nrunner.judged = runner.mend = None\n"
+    spoilt += "builtins.print = np.exp = check.softmax = None\nkept = 1"
     run(spoilt + "\nnp.set_printoptions(precision=1)\nimport sys\nsys.setrecursionlimit(60)")
     answer = run("print(np.exp(0.5), np.array([1 / 3]), check.softmax is None)\nkept")
     assert answer.output == f"{np.exp(0.5)} [0.33333333] False\n"
+    assert None not in (runner.judged, runner.mend)
     assert answer.message == "NameError: name 'kept' is not defined"
     assert run("np.random.rand()").output == run("np.random.rand()").output

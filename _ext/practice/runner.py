@@ -141,18 +141,14 @@ def watched(function, source, lines):
 # --- what a run may not leave behind ------------------------------------------------------------
 
 OURS = ("numpy", "attnlib", "math", "builtins")
-KEPT = [
-    (vars(module), dict(vars(module)))
-    for name, module in list(sys.modules.items())
-    if name.partition(".")[0] in OURS and isinstance(module, types.ModuleType)
-]
+KEPT = []  # names and values of these modules and of this one, filled in its last lines
 
 
 def mend():
     """Put back what a learner's code replaced in a module."""
     for now, kept in KEPT:
         for name, value in kept.items():
-            if now.get(name, KEPT) is not value:
+            if name not in now or now[name] is not value:
                 now[name] = value
 
 
@@ -286,3 +282,10 @@ def run(source, judge, name, before, earlier, post):
         return explained(error, source)
     finally:
         linecache.cache.pop(FILE, None)
+
+
+KEPT += [
+    (vars(module), dict(vars(module)))
+    for name, module in sys.modules.items()
+    if name.partition(".")[0] in OURS or name == __name__
+]

@@ -142,6 +142,30 @@ def test_a_run_ends_in_one_clear_line_and_the_next_one_works(desk, code, said):
     assert run(desk, SOFTMAX) == [True, "Right: all 6 checks passed.", ""]
 
 
+# What a learner's code can send to the page: no message at all, kinds that do not exist, an end of
+# the run and output as the page could never show them, and more output than a run may show.
+FORGED = """import js
+from pyodide.ffi import to_js
+def post(message): js.postMessage(to_js(message, dict_converter=js.Object.fromEntries))
+for message in (None, "done", {"kind": "odd"}, {"kind": "constructor"}, {"kind": "output"}):
+    post(message)
+for i in range(2_000):
+    post({"kind": "done", "id": i, "result": {"passed": True, "message": "", "lines": None}})
+    post({"kind": "output", "id": i, "text": "x" * 100_000 if i % 100 == 0 else 8})
+    for _ in range(3):
+        post({"kind": "output", "id": i, "text": "y" * 9_000})
+"""
+
+
+def test_messages_that_a_learner_forges_end_no_run_and_show_no_more(desk):
+    errors = []
+    desk.on("pageerror", lambda error: errors.append(str(error)))
+    passed, message, output = run(desk, FORGED + SOFTMAX)
+    assert passed and message.startswith("Right") and errors == []
+    assert output == "y" * 20_000
+    assert run(desk, SOFTMAX)[0]
+
+
 def test_a_loop_without_end_is_stopped_by_the_limit_and_by_stop(desk):
     slot = slot_of(desk, "my_softmax")
     for end, said in (

@@ -9,6 +9,7 @@
   "use strict";
   const LONGEST = 10_000; // milliseconds of a run
   const MOST_MEMORY = 256 * 2 ** 20; // bytes; a worker never gives any back
+  const MOST_TEXT = 20_000; // letters that a run may show; Python itself stops at half of that
   const KEPT = "attention-by-hand-practice/";
   const RIGHT = "attention-by-hand"; // all that was answered right (kit/progress.js): what erases it erases this
   const KEYS = "Ctrl+Enter runs. Esc, then Tab leaves the editor.";
@@ -67,7 +68,7 @@
       worker = new Worker(source.script, { name: "python" });
       const made = worker;
       made.onmessage = ({ data }) => {
-        if (made === worker) heard[data.kind](data);
+        if (made === worker && isMessage(data)) heard[data.kind](data);
       };
       made.onerror = (event) => {
         event.preventDefault();
@@ -96,6 +97,7 @@
 
   function lost(why) {
     end();
+    source = null; // perhaps it came damaged
     finish({ message: `Python could not be loaded (${why}). Your code is kept; Run tries again.` });
   }
 
@@ -111,6 +113,30 @@
     else finish({ message: "Stopped." }); // Python goes on loading, for the next run
   }
 
+  function show(text) {
+    const piece = text.slice(0, job.room);
+    job.room -= piece.length;
+    if (piece) job.show(piece);
+  }
+
+  const isText = (value) => typeof value === "string" && value.length <= MOST_TEXT;
+
+  /** What a message of each kind holds. */
+  const forms = {
+    progress: ({ part }) => Number.isFinite(part),
+    ready: () => true,
+    output: ({ text }) => isText(text),
+    done: ({ result, memory }) =>
+      isText(result?.message) &&
+      Array.isArray(result.lines) &&
+      result.lines.every(isText) &&
+      Number.isFinite(memory),
+    broken: ({ text }) => isText(text),
+  };
+
+  /** Whether it is a message of the worker's own: what a learner runs there can send others. */
+  const isMessage = (data) => Object.hasOwn(forms, data?.kind) && forms[data.kind](data);
+
   const heard = {
     progress({ part }) {
       tell(part < 1 ? `Loading Python: ${Math.floor(100 * part)} %` : "Starting Python ...");
@@ -121,7 +147,7 @@
       send();
     },
     output({ id, text }) {
-      if (job?.id === id) job.show(text);
+      if (job?.id === id) show(text);
     },
     done({ id, result, memory }) {
       if (job?.id !== id) return;
@@ -147,7 +173,7 @@
   }
 
   function run(wanted) {
-    job = { ...wanted, id: ++jobs };
+    job = { ...wanted, id: ++jobs, room: MOST_TEXT };
     start();
     send();
   }
