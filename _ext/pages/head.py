@@ -12,14 +12,17 @@ import textwrap
 
 from docutils import nodes
 
+# Frames and documents within a page are for nobody, nor is another base of its links.
 POLICY = (
-    "default-src 'self'; script-src 'self' blob:{wasm}{hashes}; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; object-src 'none'; "
-    "base-uri 'self'; form-action 'self'"
+    "default-src 'self'; script-src 'self'{blob}{wasm}{hashes}; worker-src {workers}; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
+    "connect-src 'self'; frame-src 'none'; object-src 'none'; base-uri 'none'; form-action 'self'"
 )
 
-# The scripts of the exercises and of the encoder, which run WebAssembly.
-WITH_WASM = ("/practice.js", "/encoder.js")
+# A widget's module is imported from a blob.
+WITH_MODULES = "/widget_host.js"
+# The scripts of the exercises and of the encoder run WebAssembly in a worker made from a blob.
+WITH_WORKERS = ("/practice.js", "/encoder.js")
 
 
 def with_policy(page):
@@ -28,8 +31,12 @@ def with_policy(page):
     scripts = re.findall(inline, page, flags=re.S)
     digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
     hashes = "".join(f" 'sha256-{base64.b64encode(d).decode()}'" for d in dict.fromkeys(digests))
-    wasm = " 'wasm-unsafe-eval'" if any(name in page for name in WITH_WASM) else ""
-    policy = html.escape(POLICY.format(wasm=wasm, hashes=hashes), quote=False)
+    works = any(name in page for name in WITH_WORKERS)
+    blob = " blob:" if WITH_MODULES in page else ""
+    wasm = " 'wasm-unsafe-eval'" if works else ""
+    workers = "blob:" if works else "'none'"
+    policy = POLICY.format(blob=blob, wasm=wasm, hashes=hashes, workers=workers)
+    policy = html.escape(policy, quote=False)
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     return page.replace("<head>", f"<head>\n    {meta}", 1)
 
