@@ -9,8 +9,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-from tools import pdf
-
 
 def code(source, *tags, prompt=None, shows=None):
     """Return a cell of code, with a line of output."""
@@ -117,22 +115,3 @@ def test_an_answer_says_to_what_it_belongs(tmp_path):
     found = made.select("details.answer > .answer-of")
     assert [of.get_text() for of in found] == ["Your turn. How much?", "Sum a row"]
     assert [of.a["href"] for of in found] == ["#your-turn", "#sum-a-row"]
-
-
-def test_the_book_has_the_answers_at_the_end(tmp_path):
-    cells = [code("a", "answer"), new_markdown_cell("## Later"), box("So.")]
-    made = page(tmp_path, *cells)
-    article = made.select_one("[role=main]")
-    pdf.gather_answers(article, made.new_tag)
-    ending = article.find_all(recursive=False)[-1]
-    assert ending.h2.get_text() == "Answers"
-    assert [answer["open"] for answer in ending.select("details")] == ["open", "open"]
-    assert [place.get_text() for place in article.select(".answer-place")] == [pdf.PLACE] * 2
-    assert not article.select("#your-turn details, #later details")
-
-
-def test_a_page_without_answers_gets_no_heading(tmp_path):
-    made = page(tmp_path, code("a"))
-    before = str(made)
-    pdf.gather_answers(made, made.new_tag)
-    assert str(made) == before

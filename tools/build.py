@@ -22,6 +22,7 @@ from tools.install import BOOK_HASHES, ROOT, alone, say
 
 BUILD = ROOT / "_build"
 SITE = BUILD / "html"
+BOOK = BUILD / "book.html"  # what `tools.pdf` prints
 MARK = BUILD / "built"
 
 # Sphinx sees by itself which pages have changed, and what they include. All else goes into every
@@ -32,7 +33,7 @@ MAKERS += ["_build/pyodide/manifest.json", "_build/encoder/plan.json", "benchmar
 # What `supply` makes ready, where it can be had.
 SUPPLIED = {"pyodide": "Python for the exercises", "encoder": "the encoder"}
 # What Sphinx reads again the next time.
-MADE = ["html", ".doctrees", "jupyter_execute"]
+MADE = ["html", BOOK.name, ".doctrees", "jupyter_execute"]
 # They come and go as the notebooks and the tests are used.
 IGNORED = {"__pycache__", ".ipynb_checkpoints"}
 

@@ -6,8 +6,8 @@ are one, if only the last of them prints.
 
 What answers a question stays closed with all that it prints: cells with the tag `answer`, and boxes
 `:::{answer}`. Neighbours become one `<details>`. It knows its question: on paper, where nothing
-opens, `book.js` and `tools/pdf.py` put all answers at the end of the chapter. The first one after a
-`Predict` names its key, so that `book.js` can open it once the prediction is made.
+opens, `book.js` puts all answers at the end of the chapter. The first one after a `Predict` names
+its key, so that `book.js` can open it once the prediction is made.
 """
 
 import html

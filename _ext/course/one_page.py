@@ -1,4 +1,4 @@
-"""Built pages become parts of one document: `whole.html`, and the book that `make pdf` prints.
+"""Built pages become parts of one document: `whole.html`, and the printed book.
 
 Their ids and links become those of the document; what only scripts read goes.
 """

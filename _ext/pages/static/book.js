@@ -145,11 +145,10 @@ addEventListener("predicted", (event) => {
   for (const answer of answers) if (answer.dataset.after === event.detail) answer.open = true;
 });
 
-/* On paper nothing opens: there all answers stand at the end, and each says to what (folding.py).
-   A widget keeps its own for readers without JavaScript; it gives a copy. */
-const ending = document.createElement("section");
-ending.className = "answers";
+/* On paper nothing opens: there the answers stand at the end of their chapter, and each says to what
+   (folding.py). A widget keeps its own for readers without JavaScript; it gives a copy. */
 let moved = [];
+let endings = [];
 
 function move(answer) {
   const place = document.createElement("p");
@@ -171,14 +170,20 @@ function copied(answer) {
 }
 
 function gather() {
-  const all = document.querySelectorAll("article :is(details.answer, .abh .told details)");
-  if (!all.length || ending.isConnected) return;
-  ending.innerHTML = "<h2>Answers</h2>";
-  for (const answer of all) {
-    ending.append(answer.matches(".answer") ? move(answer) : copied(answer));
-    ending.lastElementChild.open = true;
+  if (endings.length) return;
+  for (const chapter of document.querySelectorAll("article:not(:has(.whole)), .whole")) {
+    const found = chapter.querySelectorAll("details.answer, .abh .told details");
+    if (!found.length) continue;
+    const ending = document.createElement("section");
+    ending.className = "answers";
+    ending.innerHTML = chapter.matches(".whole") ? "<h3>Answers</h3>" : "<h2>Answers</h2>";
+    for (const answer of found) {
+      ending.append(answer.matches(".answer") ? move(answer) : copied(answer));
+      ending.lastElementChild.open = true;
+    }
+    chapter.append(ending);
+    endings.push(ending);
   }
-  document.querySelector("article").append(ending);
 }
 
 function putBack() {
@@ -186,8 +191,8 @@ function putBack() {
     place.replaceWith(answer);
     answer.open = open;
   }
-  moved = [];
-  ending.remove();
+  for (const ending of endings) ending.remove();
+  [moved, endings] = [[], []];
 }
 
 addEventListener("beforeprint", gather);
