@@ -35,6 +35,9 @@ function counting(all) {
     try {
       const response = await plain(input, init);
       if (!response.ok) throw new Error(response.status);
+      // A network that wants a login first answers so, and Pyodide would wait for ever.
+      const isPage = response.headers.get("Content-Type")?.startsWith("text/html");
+      if (isPage) throw new Error("a page came instead");
       const count = new TransformStream({
         transform(piece, stream) {
           come += piece.length;
