@@ -141,16 +141,6 @@ def test_causal_equals_torch(n_q, n_k, scale, dtype):
     np.testing.assert_allclose(output, expected.numpy(), rtol=0, atol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_softmax_equals_torch_except_where_torch_gives_nan(dtype):
-    scores = np.where(holes(), np.random.default_rng(3).normal(size=(N_Q, N_K)), -np.inf)
-    scores = scores.astype(dtype)
-    expected = torch.softmax(torch.from_numpy(scores), dim=-1).numpy()
-    assert np.isnan(expected[0]).all()
-    expected[0] = 0
-    np.testing.assert_allclose(softmax(scores), expected, rtol=0, atol=TOLERANCE[dtype])
-
-
 # Range
 
 
@@ -195,8 +185,10 @@ def test_a_large_finite_bias_does_not_block(far):
 
 def test_softmax_of_nothing_but_minus_infinity_is_zero():
     scores = np.array([[-np.inf, -np.inf], [-np.inf, 1.0]])
-    assert softmax(scores).tolist() == [[0, 0], [0, 1]]
-    assert softmax(scores, axis=0).tolist() == [[0, 0], [0, 1]]
+    for axis in (-1, 0):
+        weights = softmax(scores, axis)
+        assert weights.tolist() == [[0, 0], [0, 1]]
+        assert not np.signbit(weights).any()  # printed, -0 would be a puzzle
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -204,16 +196,6 @@ def test_softmax_keeps_nan_and_infinity_in_their_row(bad):
     weights = softmax([[0.0, bad, 1.0], [0.0, 0.0, -np.inf]])
     assert np.isnan(weights[0]).all()
     assert weights[1].tolist() == [0.5, 0.5, 0]
-
-
-@pytest.mark.parametrize("as_float", [False, True])
-def test_a_blocked_row_gives_zeros(as_float):
-    mask = additive(holes()) if as_float else holes()
-    with np.errstate(all="raise"):
-        output, weights = scaled_dot_product_attention(*arrays(), mask)
-    assert not output[0].any()
-    assert not weights[0].any()
-    np.testing.assert_allclose(weights[1:].sum(-1), 1, rtol=1e-15)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -319,25 +301,7 @@ def test_a_mask_broadcasts_to_the_weights(shape, as_float):
     np.testing.assert_array_equal(small[1], large[1])
 
 
-def test_the_trap_of_a_padding_mask_where_batch_equals_heads():
-    inputs = arrays(2, 2)
-    mask = padding_mask([3, 7], N_K)
-    _, wrong = scaled_dot_product_attention(*inputs, mask)
-    _, right = scaled_dot_product_attention(*inputs, mask[:, None])
-    assert not right[0, :, :, 3:].any()
-    assert right[1, :, :, 3:].all()
-    assert wrong[0, 1, :, 3:].all()  # head 1 of the first sentence sees its padding
-
-
 # Properties
-
-finite_rows = hnp.arrays(np.float64, (3, 5), elements=st.floats(-1e3, 1e3))
-
-
-@steady
-@given(finite_rows, st.floats(-1e3, 1e3))
-def test_softmax_is_unchanged_by_a_shift(scores, shift):
-    np.testing.assert_allclose(softmax(scores + shift), softmax(scores), rtol=1e-9, atol=1e-12)
 
 
 @steady
@@ -348,43 +312,6 @@ def test_rows_sum_to_one_or_zero(scores):
     assert (weights[scores == -np.inf] == 0).all()
     open_rows = (scores > -np.inf).any(-1)
     np.testing.assert_allclose(weights.sum(-1), open_rows, rtol=1e-14)
-
-
-@steady
-@given(st.integers(0, 2**32 - 1), st.permutations(range(N_K)), st.permutations(range(N_Q)))
-def test_permutations(seed, of_keys, of_queries):
-    """Shuffled keys change nothing; shuffled queries shuffle the output the same way."""
-    queries, keys, values = arrays(seed=seed)
-    mask = holes(seed=seed)
-    output, weights = scaled_dot_product_attention(queries, keys, values, mask)
-    shuffled = np.ix_(of_queries, of_keys)
-    got = scaled_dot_product_attention(
-        queries[list(of_queries)], keys[list(of_keys)], values[list(of_keys)], mask[shuffled]
-    )
-    np.testing.assert_allclose(got[0], output[list(of_queries)], rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(got[1], weights[shuffled], rtol=1e-12, atol=1e-14)
-
-
-@steady
-@given(st.integers(0, 2**32 - 1), st.integers(0, N_Q - 1))
-def test_causal_outputs_do_not_move_with_what_comes_later(seed, changed):
-    x = np.random.default_rng(seed).normal(size=(N_Q, D_K))
-    before, _ = scaled_dot_product_attention(x, x, x, causal=True)
-    x[changed] += 1
-    after, _ = scaled_dot_product_attention(x, x, x, causal=True)
-    np.testing.assert_array_equal(after[:changed], before[:changed])
-    assert (after[changed:] != before[changed:]).any(-1).all()
-
-
-@pytest.mark.parametrize("kind", MASKS)
-def test_batched_equals_looped(kind):
-    inputs, mask = arrays(BATCH, HEADS), MASKS[kind](np.float64)
-    whole = np.broadcast_to(True if mask is None else mask, (BATCH, HEADS, N_Q, N_K))
-    output, weights = scaled_dot_product_attention(*inputs, mask)
-    for at in np.ndindex(BATCH, HEADS):
-        one = scaled_dot_product_attention(*(array[at] for array in inputs), whole[at])
-        np.testing.assert_allclose(output[at], one[0], rtol=0, atol=1e-14)
-        np.testing.assert_allclose(weights[at], one[1], rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -438,15 +365,6 @@ def test_inputs_are_unchanged(dtype, bad):
     softmax(inputs[0])
     for array, copy in zip(inputs + masks, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
-
-
-def test_lists_count_as_arrays():
-    queries, keys, values = arrays()
-    lists = [array.tolist() for array in (queries, keys, values, holes())]
-    got = scaled_dot_product_attention(*lists)
-    expected = scaled_dot_product_attention(queries, keys, values, holes())
-    np.testing.assert_array_equal(got[0], expected[0])
-    np.testing.assert_array_equal(got[1], expected[1])
 
 
 # Errors

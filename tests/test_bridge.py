@@ -124,36 +124,11 @@ def test_what_comes_over_computes_the_same(kind):
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS[2:])
-def test_what_is_not_a_weight_comes_over(kind):
-    for norm_first, name, activation in ((False, "gelu", gelu), (True, "relu", relu)):
-        whole = from_torch(torch_module(kind, norm_first=norm_first, activation=name))
-        for layer in getattr(whole, "layers", [whole]):
-            assert {part.eps for part in parts(layer) if isinstance(part, LayerNorm)} == {1e-3}
-            assert (layer.norm_first, layer.feed_forward.activation) == (norm_first, activation)
-            assert layer.attention.n_heads == HEADS
-            assert layer.feed_forward.w_1.shape == (D_MODEL, D_FF)
-    if kind == "normed encoder":
-        assert whole.norm.eps == 1e-2
-    if kind == "encoder":
-        assert whole.norm is None
-
-
 @pytest.mark.parametrize("activation", [nn.ReLU(), nn.GELU(), nn.functional.relu, "gelu"])
 def test_activations_of_every_spelling(activation):
     name = str(getattr(activation, "__name__", activation)).lower()
     layer = from_torch(torch_module("encoder layer", activation=activation))
     assert layer.feed_forward.activation is (relu if "relu" in name else gelu)
-
-
-def test_weights_of_torch_are_the_transposes():
-    module = torch_module("attention")
-    layer = from_torch(module)
-    whole = module.in_proj_weight.detach().numpy()  # (3 d_model, d_model): queries, keys, values
-    np.testing.assert_array_equal(layer.w_q, whole[:D_MODEL].T)
-    np.testing.assert_array_equal(layer.w_k, whole[D_MODEL : 2 * D_MODEL].T)
-    np.testing.assert_array_equal(layer.w_v, whole[2 * D_MODEL :].T)
-    np.testing.assert_array_equal(layer.w_o, module.out_proj.weight.detach().numpy().T)
 
 
 @pytest.mark.parametrize("kind", KINDS)

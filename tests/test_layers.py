@@ -474,13 +474,6 @@ def test_a_memory_of_another_width():
     assert weights.shape == (BATCH, HEADS, N, N_MEMORY)
 
 
-def test_a_missing_norm_counts_as_1_and_0():
-    layer, x = encoder_layer(), tokens(N, D_MODEL)
-    plain, ones = LayerNorm(), LayerNorm(np.ones(D_MODEL), np.zeros(D_MODEL))
-    one, other = (replace(layer, norm_1=norm, norm_2=norm)(x)[0] for norm in (plain, ones))
-    np.testing.assert_array_equal(one, other)
-
-
 # Random weights
 
 

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.nn import functional
 
 from attnlib import (
@@ -22,7 +20,6 @@ from tests.helpers import (
     NOT_FLOATS,
     N,
     raises,
-    steady,
     tokens,
 )
 
@@ -77,16 +74,6 @@ def test_layer_norm_of_float16_squares_in_float32():
     assert layer_norm(x).tolist() == [[-1, 1]]
 
 
-@steady
-@given(st.integers(0, 2**32 - 1), st.floats(-100, 100), st.floats(0.01, 100))
-def test_layer_norm_takes_out_shift_and_scale(seed, shift, scale):
-    x = tokens(N, D_FF, seed=seed)
-    normed = layer_norm(x, eps=0)
-    np.testing.assert_allclose(normed.mean(-1), 0, atol=1e-14)
-    np.testing.assert_allclose(normed.var(-1), 1, rtol=1e-12)
-    np.testing.assert_allclose(layer_norm(scale * x + shift, eps=0), normed, rtol=0, atol=1e-9)
-
-
 def test_layer_norm_of_a_vector_and_of_nothing():
     x = tokens(N, D_FF)
     np.testing.assert_array_equal(layer_norm(x[2]), layer_norm(x)[2])
@@ -122,16 +109,6 @@ def test_rms_norm_equals_torch(scaled, dtype):
     for got in (rms_norm(x, gamma, np.float64(1e-3)), RMSNorm(gamma, 1e-3)(x)):
         assert got.dtype == dtype
         np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
-
-
-@steady
-@given(st.integers(0, 2**32 - 1), st.floats(0.01, 100))
-def test_rms_norm_takes_out_the_scale_and_keeps_the_direction(seed, scale):
-    x = tokens(N, D_FF, seed=seed)
-    normed = rms_norm(x, eps=0)
-    np.testing.assert_allclose(np.square(normed).mean(-1), 1, rtol=1e-12)
-    np.testing.assert_allclose(rms_norm(scale * x, eps=0), normed, rtol=1e-9)
-    assert (np.sign(normed) == np.sign(x)).all()
 
 
 def test_rms_norm_of_float16_squares_in_float32():
