@@ -1,7 +1,7 @@
 """All exercises of the course, each as learners solve it: wrongly in three ways, rightly in one.
 
-`practice.py` finds the exercises. A checker's wrong ones are the first three of `solutions.txt`;
-those of an exercise that judges itself stand here. Right is the solution that the chapter shows,
+`_ext/practice/exercises.py` finds the exercises. A checker's wrong ones are the first three of
+`solutions.txt`; those of an exercise that judges itself stand here. Right is the solution that the chapter shows,
 under the name that the exercise asks for.
 """
 
@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from _ext.notebook import read
-from _ext.practice import page as practice
+from _ext.practice.exercises import exercises as exercises_of
 from tests.conftest import ROOT
 from tests.test_check import table
 
@@ -75,7 +75,7 @@ def chapters():
     """The exercises that a page can have, by the path of their notebook."""
     found = {}
     for path in sorted((ROOT / "chapters").glob("*.ipynb")):
-        found[path] = [each for each in practice.exercises(read(path)) if not each.lacking]
+        found[path] = [each for each in exercises_of(read(path)) if not each.lacking]
     return found
 
 

@@ -1,4 +1,4 @@
-"""_ext/course/downloads.py: plain Markdown from MyST, the wheel, the links; every download runs."""
+"""_ext/downloads: plain Markdown from MyST, the wheel, the links; every download runs."""
 
 import os
 import re
@@ -17,7 +17,10 @@ from myst_parser.mdit_to_docutils.sphinx_ import SphinxRenderer
 from myst_parser.parsers.mdit import create_md_parser
 from sphinx.errors import ConfigError
 
-from _ext.course import downloads
+from _ext.downloads.markdown import Plain, PlainError
+from _ext.downloads.notebook import plain_notebook
+from _ext.downloads.page import address_of, launch_links
+from _ext.downloads.wheel import build_wheel
 from tests.conftest import ROOT, SITE
 from tests.helpers import raises
 
@@ -44,7 +47,7 @@ def plain():
     """Return what turns cells into plain Markdown in a book that knows a few names."""
     parser = create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), SphinxRenderer)
     pages = {"far.md": ("Far away", f"{ADDRESS}far.html"), "near.md": ("Near by", "")}
-    return downloads.Plain(parser, lambda *name: KNOWN.get(name), pages.__getitem__)
+    return Plain(parser, lambda *name: KNOWN.get(name), pages.__getitem__)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_each_construct_becomes_plain(plain, myst, markdown):
     ],
 )
 def test_what_is_unknown_is_an_error(plain, myst, message):
-    with raises(downloads.PlainError, message):
+    with raises(PlainError, message):
         plain.cell(myst)
 
 
@@ -127,7 +130,7 @@ def test_what_is_unknown_is_an_error(plain, myst, message):
     ],
 )
 def test_what_is_left_is_an_error(plain, myst, kind):
-    with pytest.raises(downloads.PlainError, match=kind):
+    with pytest.raises(PlainError, match=kind):
         plain.cell(myst)
 
 
@@ -142,7 +145,7 @@ def notebook(*sources):
 @pytest.mark.parametrize("address", ["", ADDRESS])
 @pytest.mark.parametrize("code", ["import numpy", "import torchvision_of_mine", "import torch"])
 def test_the_first_cells_install_what_is_needed(plain, address, code):
-    made = downloads.plain_notebook(notebook(code), plain, "A Book", address, "a-1-any.whl")
+    made = plain_notebook(notebook(code), plain, "A Book", address, "a-1-any.whl")
     note, install = made.cells[:2]
     needed = f"attention-by-hand[notebooks] @ {ADDRESS}_downloads/a-1-any.whl"
     needed = needed if address else "./a-1-any.whl[notebooks]"
@@ -161,7 +164,7 @@ def test_a_figure_gets_its_caption_and_a_folded_cell_its_name(plain):
         "jupyter": {"source_hidden": True},
         "mystnb": {"code_prompt_show": "Show a solution"},
     }
-    made = downloads.plain_notebook(chapter, plain, "A Book", "", "a.whl").cells[2:]
+    made = plain_notebook(chapter, plain, "A Book", "", "a.whl").cells[2:]
     assert [cell.source for cell in made] == [
         "draw()",
         "**Figure 3.** So (7)",
@@ -178,15 +181,15 @@ def test_an_error_names_the_cell(plain):
     chapter = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_markdown_cell("{kbd}`x`", id="cell-7")]
     )
-    with raises(downloads.PlainError, "cell cell-7: the role {kbd} has no plain form"):
-        downloads.plain_notebook(chapter, plain, "A Book", "", "a.whl")
+    with raises(PlainError, "cell cell-7: the role {kbd} has no plain form"):
+        plain_notebook(chapter, plain, "A Book", "", "a.whl")
 
 
 # ----------------------------------------------------------------------------------------- links
 
 
 def test_a_repository_switches_the_links_on():
-    links = downloads.launch_links("https://github.com/someone/a-book", "chapters/04-scaling")
+    links = launch_links("https://github.com/someone/a-book", "chapters/04-scaling")
     assert [address for _, _, address in links] == [
         "https://mybinder.org/v2/gh/someone/a-book/HEAD?urlpath=lab/tree/chapters/04-scaling.ipynb",
         "https://colab.research.google.com/github/someone/a-book/blob/gh-pages/_downloads/"
@@ -194,13 +197,13 @@ def test_a_repository_switches_the_links_on():
         "https://github.com/someone/a-book/blob/HEAD/chapters/04-scaling.ipynb",
     ]
     assert (ROOT / "chapters/04-scaling.ipynb").is_file()
-    assert downloads.launch_links("", "chapters/04-scaling") == []
+    assert launch_links("", "chapters/04-scaling") == []
 
 
 def test_a_repository_elsewhere_is_refused():
     message = "repository_url must be like https://github.com/owner/name; got github.com/a/b"
     with raises(ConfigError, message):
-        downloads.launch_links("github.com/a/b", "chapters/04-scaling")
+        launch_links("github.com/a/b", "chapters/04-scaling")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ def test_the_address_of_the_book(baseurl, repository, address):
         html_baseurl = baseurl
         repository_url = repository
 
-    assert downloads.address_of(Config) == address
+    assert address_of(Config) == address
 
 
 # ------------------------------------------------------------------------------- the built site
@@ -287,7 +290,7 @@ def test_the_wheel_holds_the_whole_library(tmp_path):
         assert packed == {path.relative_to(ROOT).as_posix() for path in files}
         for path in files:
             assert archive.read(path.relative_to(ROOT).as_posix()) == path.read_bytes()
-    again = downloads.build_wheel(ROOT, tmp_path)
+    again = build_wheel(ROOT, tmp_path)
     assert again.name == wheel().name and again.read_bytes() == wheel().read_bytes()
 
 

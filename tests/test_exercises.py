@@ -11,8 +11,10 @@ import pytest
 from bs4 import BeautifulSoup
 
 from _ext.notebook import Cell, Notebook, read
+from _ext.practice import modules, runner
 from _ext.practice import page as practice
-from _ext.practice import runner
+from _ext.practice.exercises import Exercise
+from _ext.practice.exercises import exercises as exercises_of
 from tests import exercises
 from tests.conftest import ROOT
 
@@ -58,7 +60,7 @@ def test_each_wrong_solution_is_refused_in_its_own_words(chapter, exercise):
 
 def test_all_are_solved_in_the_page():
     paths = (ROOT / "chapters").glob("*.ipynb")
-    found = [e for p in paths for e in practice.exercises(read(p))]
+    found = [e for p in paths for e in exercises_of(read(p))]
     assert [e.key for e in found if e.lacking] == []
 
 
@@ -89,7 +91,7 @@ START = "def my_double(x):\n    return ..."
 
 
 def found(*sources):
-    (exercise,) = practice.exercises(notebook(FIRST, *sources))
+    (exercise,) = exercises_of(notebook(FIRST, *sources))
     return exercise
 
 
@@ -131,17 +133,17 @@ def test_a_cell_to_change_has_the_name_of_its_task_and_no_verdict():
 
 
 def test_only_exercises_are_exercises():
-    shown = practice.exercises(notebook(FIRST, START, TASK, "%1 + 1", "## Quiz", "a + 1"))
+    shown = exercises_of(notebook(FIRST, START, TASK, "%1 + 1", "## Quiz", "a + 1"))
     assert shown == []
-    demonstration = practice.exercises(notebook(FIRST, TASK, "print(torch.ones(2))"))
+    demonstration = exercises_of(notebook(FIRST, TASK, "print(torch.ones(2))"))
     assert demonstration == []
 
 
 def test_the_archive_runs_where_there_is_nothing_but_numpy(tmp_path):
     """In a Python of its own, which finds the archive and NumPy and refuses all else."""
     path = tmp_path / "attnlib.zip"
-    path.write_bytes(practice.archive())
-    assert path.read_bytes() == practice.archive()
+    path.write_bytes(modules.archive())
+    assert path.read_bytes() == modules.archive()
     assert "attnlib/plots.py" not in zipfile.ZipFile(path).namelist()
     code = f"""
 import sys
@@ -172,7 +174,7 @@ def test_a_page_without_what_it_takes_sends_readers_to_the_notebook(
     monkeypatch, supplied, lacking, note
 ):
     monkeypatch.setattr(practice, "own_files", lambda: {"manifest.json": b""} if supplied else {})
-    exercise = practice.Exercise("double", "double", 2, START, "double(1) < 3", "", "", lacking)
+    exercise = Exercise("double", "double", 2, START, "double(1) < 3", "", "", lacking)
     page = SimpleNamespace(body=[])
     slot = practice.practice_slot(exercise=exercise, key="chapter/double")
     practice.visit_slot(page, slot)

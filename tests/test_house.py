@@ -611,8 +611,8 @@ def test_the_workflow_publishes_main_alone_and_only_what_passed(workflow):
     assert publish["if"] == upload["if"] == "github.ref == 'refs/heads/main'"
     assert publish["needs"] == "book" and book["steps"][-1] is upload
     assert upload["with"]["path"] == "_build/html"
-    # The branch where downloads.py has Colab look for a chapter's notebook.
-    extension = (ROOT / "_ext" / "course" / "downloads.py").read_text(encoding="utf-8")
+    # The branch where _ext/downloads has Colab look for a chapter's notebook.
+    extension = (ROOT / "_ext" / "downloads" / "page.py").read_text(encoding="utf-8")
     branch = re.search(r'PUBLISHED = "(.+)"', extension)[1]
     assert f"--initial-branch {branch}\n" in " ".join(steps(publish, "run"))
 

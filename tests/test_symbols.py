@@ -9,14 +9,17 @@ from sphinx.errors import ExtensionError
 
 import attnlib
 from _ext import notebook
-from _ext.symbols import page as symbols
+from _ext.symbols.notation import NOTATION, explained, notation
+from _ext.symbols.page import NUMPY, unwrapped
+from _ext.symbols.table import SYMBOLS
+from _ext.symbols.tex import as_html, plain, signature
 from attnlib.models import mean_pool
 from tests.conftest import ROOT
 from tests.helpers import D_FF, D_K, D_MODEL, HEADS, N_MEMORY, N, tokens
 
 NOTEBOOKS = {int(path.name[:2]): path for path in sorted((ROOT / "chapters").glob("*.ipynb"))}
 NOTEBOOKS |= {path.stem: path for path in sorted(ROOT.glob("*.ipynb"))}
-SAID = symbols.NOTATION.read_text(encoding="utf-8")
+SAID = NOTATION.read_text(encoding="utf-8")
 
 
 def cells(kind):
@@ -31,8 +34,8 @@ def cells(kind):
 
 
 def test_each_symbol_is_explained_by_one_row_of_the_notation():
-    said = {each.name: text for each, text in symbols.explained(symbols.SYMBOLS, SAID).items()}
-    assert len(said) == len(symbols.SYMBOLS)
+    said = {each.name: text for each, text in explained(SYMBOLS, SAID).items()}
+    assert len(said) == len(SYMBOLS)
     d_k = "<i>d</i><sub><i>k</i></sub>"
     assert said["K"] == ("keys", f"(<i>n</i>, {d_k})")
     assert said["~S"] == (f"scaled scores, <i>S</i> / √{d_k}", "(<i>n</i>, <i>n</i>)")
@@ -44,18 +47,18 @@ def test_each_symbol_is_explained_by_one_row_of_the_notation():
 def test_a_symbol_that_the_notation_lacks_stops_the_build():
     cut = "".join(line for line in SAID.splitlines(True) if "| queries; keys |" not in line)
     with pytest.raises(ExtensionError, match=r"0 rows for \$Q\$"):
-        symbols.explained(symbols.SYMBOLS, cut)
+        explained(SYMBOLS, cut)
 
 
 def test_each_size_and_matrix_of_the_notation_is_in_the_table():
-    known = {each.tex for each in symbols.SYMBOLS}
-    rows = [tex for tex, _, shape, code, _ in symbols.notation(SAID) if shape or code]
+    known = {each.tex for each in SYMBOLS}
+    rows = [tex for tex, _, shape, code, _ in notation(SAID) if shape or code]
     assert {tex for tex in rows if tex not in known} == {"X_h[i]", "M_i"}  # no letters of their own
 
 
 def test_sizes_are_called_in_code_what_the_notation_says():
-    called = {tex: code.strip("`") for tex, _, _, code, _ in symbols.notation(SAID) if code}
-    table = {(each.tex, word) for each in symbols.SYMBOLS for word in each.code.split()}
+    called = {tex: code.strip("`") for tex, _, _, code, _ in notation(SAID) if code}
+    table = {(each.tex, word) for each in SYMBOLS for word in each.code.split()}
     assert called and table.issuperset(called.items())
 
 
@@ -66,7 +69,7 @@ def test_names_in_code_are_used_where_they_count():
             used.setdefault(page, set()).update(re.findall(r"\w+", source))
     idle = [
         (each.name, word)
-        for each in symbols.SYMBOLS
+        for each in SYMBOLS
         for word in each.code.split()
         if not any(word in used[n] for n in each.only_code or each.only or NOTEBOOKS)
     ]
@@ -75,8 +78,8 @@ def test_names_in_code_are_used_where_they_count():
 
 def test_no_two_symbols_of_a_page_have_one_sign():
     for page in NOTEBOOKS:
-        here = [each for each in symbols.SYMBOLS if not each.only or page in each.only]
-        forms = [symbols.signature(each.tex) for each in here] + [e.row for e in here if e.row]
+        here = [each for each in SYMBOLS if not each.only or page in each.only]
+        forms = [signature(each.tex) for each in here] + [e.row for e in here if e.row]
         in_code = (each for each in here if page in (each.only_code or {page}))
         words = [word for each in in_code for word in each.code.split()]
         for signs in (forms, words):
@@ -98,21 +101,21 @@ def test_no_two_symbols_of_a_page_have_one_sign():
     ],
 )
 def test_letters_of_a_symbol(tex, sign, html):
-    assert symbols.as_html(tex) == html
-    assert sign is None or symbols.signature(tex) == sign
+    assert as_html(tex) == html
+    assert sign is None or signature(tex) == sign
 
 
 def test_other_tex_is_no_letters():
-    with pytest.raises(ExtensionError, match="cannot write"):
-        symbols.as_html(r"\frac{1}{n}")
+    with pytest.raises(ExtensionError, match="letters alone"):
+        as_html(r"\frac{1}{n}")
 
 
 def test_tex_is_copied_without_colours_and_without_what_sphinx_wraps_it_in():
     lines = r"\begin{split}a &= b \\ c &= d\end{split}"
     matrix = r"\begin{bmatrix} 1 & 0 \\ 0 & 1 \end{bmatrix}"
-    assert symbols.unwrapped(lines) == lines
-    assert symbols.unwrapped(r"\begin{split}" + matrix + r"\end{split}") == matrix
-    assert symbols.plain(r"\textcolor{#8a3fa0}{A_{ij}} + \textcolor{#007a59}{V}") == "A_{ij} + V"
+    assert unwrapped(lines) == lines
+    assert unwrapped(r"\begin{split}" + matrix + r"\end{split}") == matrix
+    assert plain(r"\textcolor{#8a3fa0}{A_{ij}} + \textcolor{#007a59}{V}") == "A_{ij} + V"
 
 
 # --- equations as NumPy --------------------------------------------------------------------------
@@ -371,24 +374,24 @@ def test_numpy_is_given_for_equations_of_the_course():
         for sources in cells("markdown").values()
         for label in re.findall(r"\$\$ \((eq-[\w-]+)\)", "\n".join(sources))
     }
-    assert labels >= symbols.NUMPY.keys() == EQUATIONS.keys()
+    assert labels >= NUMPY.keys() == EQUATIONS.keys()
 
 
-@pytest.mark.parametrize("label", symbols.NUMPY)
+@pytest.mark.parametrize("label", NUMPY)
 def test_an_equation_in_numpy_is_what_attnlib_does(label):
     given, names, expected = EQUATIONS[label]
     names, expected = ([names], [expected]) if isinstance(names, str) else (names, expected)
     scope = {"np": np, "scaled_dot_product_attention": attnlib.scaled_dot_product_attention}
     scope |= {name: value.copy() if name == "PE" else value for name, value in given.items()}
     with np.errstate(all="raise", under="ignore"):
-        exec(symbols.NUMPY[label], scope)
+        exec(NUMPY[label], scope)
     for name, value in zip(names, expected, strict=True):
         assert np.shape(scope[name]) == np.shape(value)
         np.testing.assert_allclose(scope[name], value, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("label", symbols.NUMPY)
+@pytest.mark.parametrize("label", NUMPY)
 def test_numpy_reads_like_the_course(label):
-    code = symbols.NUMPY[label]
+    code = NUMPY[label]
     assert max(map(len, code.split("\n"))) <= 88
     assert not re.search(r"attnlib|import (?!erf)", code)

@@ -1,292 +1,35 @@
 """Exercises that a reader solves in the page, without an installation.
 
-Each open code cell under a chapter's "Exercises" is an exercise; the open cell right below it, if
-there is one, judges it. Both become a slot, in which `practice.js` puts an editor. On the first
-click on Run a worker starts Python (`tools/pyodide.py` supplies it), with NumPy, the part of
-`attnlib` that needs no more, and `runner.py`. The exercise finds what it needs of the
-chapter: the statements on which its cells or its solution depend are taken along. One that depends
-on what a page has not, such as PyTorch, says so, as do all of them where Python is not supplied.
+The cells of an exercise become a slot, in which `practice.js` puts an editor. On the first click on
+Run a worker starts Python (`tools/pyodide.py` provides it), with NumPy, the part of `attnlib` that
+needs no more, `runner.py`, and what the exercise needs of the chapter. An exercise that depends on
+what a page does not have, such as PyTorch, says so, as do all of them in a site without Python.
 """
 
-import ast
 import functools
 import hashlib
 import html
-import io
 import json
 import re
 import shutil
-import symtable
-import sys
-from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from _ext import ROOT
 from _ext.notebook import read
+from _ext.practice.exercises import exercises
+from _ext.practice.modules import archive
 
-HERE = Path(__file__).resolve().parent
 PYTHON = ROOT / "_build" / "pyodide"
-RUNNER = HERE / "runner.py"
-WORKER = HERE / "worker.js"
-ENTRIES = ["attnlib", "attnlib.check", "attnlib.models.induction"]
-# Python imports it before `induction`, but what it loads itself needs files that a page does not
-# have: an empty file takes its place.
-PACKAGE = "attnlib.models"
-STANDARD = {"numpy", *sys.stdlib_module_names}
+WORKER = Path(__file__).parent / "worker.js"
 # What a reader calls a module.
 NAMES = {"torch": "PyTorch", "attnlib.bridge": "PyTorch", "matplotlib": "Matplotlib"}
-HEADING = re.compile(r"^#{2,3} .+$", re.M)
-TITLE = "Exercises"
 
 ELSEWHERE = "open the notebook: it is at the top of the page."
 NO_PYTHON = f"To solve this, {ELSEWHERE}"
 LACKING = f"This needs {{}}, which a page has not. To solve it, {ELSEWHERE}"
-
-
-@dataclass(frozen=True)
-class Exercise:
-    """An exercise of a notebook.
-
-    Attributes
-    ----------
-    key : str
-        Its name in the chapter.
-    name : str
-        The function that is to be written; empty if there is none.
-    at : int
-        The place of its cell in the notebook.
-    start, judge, solution : str
-        Its cell, the cell that judges it, and the first one that answers it; all but `start` may
-        be empty.
-    before : str
-        The statements of the chapter on which they depend.
-    lacking : tuple of str
-        The modules on which they depend, and that a page has not.
-    """
-
-    key: str
-    name: str
-    at: int
-    start: str
-    judge: str
-    solution: str
-    before: str
-    lacking: tuple
-
-
-# --- what goes along: attnlib, as far as NumPy is enough -----------------------------------------
-
-
-def module_file(name):
-    """The file of a module of the checkout, if there is one."""
-    path = ROOT.joinpath(*name.split("."))
-    return next((f for f in (path / "__init__.py", path.with_suffix(".py")) if f.is_file()), None)
-
-
-def modules_named(node):
-    """The modules of `attnlib` that an import names, each by its own name."""
-    names = [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        inner = [f"{node.module}.{name}" for name in names]
-        names = [name if module_file(name) else node.module or "" for name in inner]
-    return [name for name in names if name.partition(".")[0] == "attnlib" and module_file(name)]
-
-
-@functools.cache
-def modules():
-    """The modules of `attnlib` in the page: the entries, and whatever they import."""
-    found, ahead = {}, list(ENTRIES)
-    while ahead:
-        name = ahead.pop()
-        if name not in found:
-            found[name] = module_file(name)
-            for node in ast.parse(found[name].read_text(encoding="utf-8")).body:
-                if isinstance(node, ast.Import | ast.ImportFrom):
-                    ahead += modules_named(node)
-    return found
-
-
-def archive():
-    """These modules and the runner as a zip, the same bytes each time."""
-    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in modules().values()}
-    files[RUNNER.name] = RUNNER.read_bytes()
-    files[module_file(PACKAGE).relative_to(ROOT).as_posix()] = b""
-    sink = io.BytesIO()
-    with ZipFile(sink, "w") as zipped:
-        for name, content in sorted(files.items()):
-            zipped.writestr(ZipInfo(name), content, ZIP_DEFLATED)
-    return sink.getvalue()
-
-
-# --- what an exercise depends on -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A statement of a chapter: the names that it reads, and those that it makes or changes."""
-
-    source: str
-    reads: frozenset
-    makes: frozenset
-    lacks: frozenset = frozenset()  # the module that it imports, if a page has not got it
-
-
-def read_names(source):
-    """The names that a piece of code expects to be there, Python's own among them."""
-    found, tables = set(), [symtable.symtable(source, "", "exec")]
-    for table in tables:
-        tables += table.get_children()
-        top = table.get_type() == "module"
-        names = (name for name in table.get_symbols() if name.is_referenced())
-        found |= {name.get_name() for name in names if top or name.is_global()}
-    return frozenset(found)
-
-
-def made_names(node):
-    """The names that a statement binds, and those of what it changes in place."""
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return frozenset([node.name])
-    names = set()
-    for part in ast.walk(node):
-        if isinstance(getattr(part, "ctx", None), ast.Store):
-            while isinstance(part, ast.Attribute | ast.Subscript):
-                part = part.value
-            names |= {part.id} if isinstance(part, ast.Name) else set()
-    return frozenset(names)
-
-
-def imports(node):
-    """An import as statements of one name each."""
-    for alias in node.names:
-        one = ast.Import([alias])
-        module = alias.name.partition(".")[0]
-        if isinstance(node, ast.ImportFrom):
-            one = ast.ImportFrom(node.module, [alias], node.level)
-            module = node.module.partition(".")[0]
-        there = modules().keys() | STANDARD
-        lacks = set(modules_named(one) or [module]) - there
-        makes = (alias.asname or alias.name).partition(".")[0]
-        yield Statement(ast.unparse(one), frozenset(), frozenset([makes]), frozenset(lacks))
-
-
-def statements(source):
-    """The statements of a cell; none of one with IPython's own commands."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from imports(node)
-        else:
-            text = ast.unparse(node)
-            yield Statement(text, read_names(text), made_names(node))
-
-
-def dependencies(cells, chapter, given):
-    """What the cells of an exercise need of the chapter, and what a page lacks for it.
-
-    Parameters
-    ----------
-    cells : list of str
-    chapter : list of Statement
-        All that stands above them.
-    given : int
-        How many of these stand in the first cell. A learner counts on them: they are taken along
-        wherever a page can run them.
-
-    Returns
-    -------
-    (str, tuple of str)
-        Python statements, and the names of modules.
-    """
-    lacking, needs = {}, []
-    for one in chapter:
-        needs.append(one.lacks.union(*(lacking.get(name, ()) for name in one.reads)))
-        lacking |= dict.fromkeys(one.makes, needs[-1])
-    own = frozenset().union(*(made_names(node) for cell in cells for node in ast.parse(cell).body))
-    wanted = frozenset().union(*map(read_names, cells)) - own
-    taken, lacks = [], frozenset()
-    for at, one in reversed([*enumerate(chapter)]):
-        if one.makes & wanted:
-            wanted |= one.reads
-            lacks |= needs[at]
-        elif at >= given or needs[at]:
-            continue
-        taken.insert(0, one.source)
-    return "\n".join(taken), tuple(sorted(lacks))
-
-
-# --- the exercises of a notebook -----------------------------------------------------------------
-
-
-def blank(source):
-    """The function that a cell leaves to the learner, which returns `...`; empty if none does."""
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and ast.unparse(node.body[-1]) == "return ...":
-            return node.name
-    return ""
-
-
-def definitions(source):
-    """The functions that a cell defines, without what shows them at work; all of it without any."""
-    found = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    return "\n".join(map(ast.unparse, found)) or source
-
-
-def groups(cells):
-    """Yield (heading, place of the start, judge or "", solution or "") of each exercise.
-
-    The judge is the open cell right below the start, the solution the first that is not open.
-    """
-    inside, judgeable, heading, found = False, False, "", None
-    for at, cell in enumerate(cells):
-        source, tags = cell.source, cell.tags
-        if cell.cell_type == "markdown":
-            for line in HEADING.findall(source):
-                heading = line.lstrip("# ")
-                inside = heading == TITLE if line.startswith("## ") else inside
-            judgeable = False
-        elif not inside:
-            continue
-        elif not tags and judgeable:
-            found[2], judgeable = source, False
-        elif not tags:
-            if found:
-                yield tuple(found)
-            found, judgeable = [heading, at, "", ""], True
-        elif found and not found[3]:
-            found[3], judgeable = source, False
-    if found:
-        yield tuple(found)
-
-
-def exercises(notebook):
-    """The exercises of a notebook, in their order.
-
-    One that lacks a module is left out, unless it leaves a function to the learner.
-    """
-    cells = notebook.cells
-    code = [[*statements(c.source)] if c.cell_type == "code" else [] for c in cells]
-    given = len(next(filter(None, code), []))
-    found = []
-    for heading, at, judge, solution in groups(cells):
-        start = cells[at].source
-        name = blank(start)
-        needed = [start, judge, definitions(solution)]
-        before, lacks = dependencies(needed, [*chain(*code[:at])], given)
-        if name or not lacks:
-            key = name or re.sub(r"\W+", "-", heading.lower())
-            found.append(Exercise(key, name, at, start, judge, solution, before, lacks))
-    return found
-
-
-# --- the page ------------------------------------------------------------------------------------
 
 
 class practice_slot(nodes.General, nodes.Element):  # noqa: N801
@@ -335,9 +78,6 @@ def depart_slot(self, node):
     lacking = sorted({NAMES.get(name, name) for name in node["exercise"].lacking})
     note = LACKING.format(" and ".join(lacking)) if lacking else "" if own_files() else NO_PYTHON
     self.body.append(f'<p class="practice-note">{note}</p></div>\n' if note else "</div>\n")
-
-
-# --- the files of the site -----------------------------------------------------------------------
 
 
 def supplied():

@@ -2,7 +2,7 @@
    formulas, in the code and in the widgets, and a small box says what it means. Each displayed
    equation has a button: it copies the equation, as TeX and as NumPy, and lists its symbols, so
    that the arrow keys reach them with one stop for Tab. What is known of the symbols comes with this
-   file (symbols.py). */
+   file (_ext/symbols). */
 (() => {
   "use strict";
   const known = KNOWN;
@@ -339,7 +339,7 @@
     return make("li", {}, button);
   }
 
-  /* As symbols.py does it: the name under which the TeX of a formula is known. */
+  /* As page.py does it: the name under which the TeX of a formula is known. */
   function digest(mathml) {
     const elements = Array.from(mathml.querySelectorAll("*"), (element) => element.localName);
     let number = 0x811c9dc5;

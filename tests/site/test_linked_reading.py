@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from _ext.symbols import page as symbols
+from _ext.symbols.page import NUMPY, SYMBOLS
 from tests.site.harness import SHIFTS, awake, axe_findings, themes
 from tests.site.pages import CHAPTER_2, CHAPTER_3, FRAME, PAGES, address, both_schemes, soup
 
@@ -111,7 +111,7 @@ def test_a_copied_cell_is_what_it_was(page):
 
 def test_widgets_have_the_parts_that_the_table_names():
     """Those that Flow draws once it is alive, or at one of its stages, are tried below."""
-    parts = {part for each in symbols.SYMBOLS for part in each.parts}
+    parts = {part for each in SYMBOLS for part in each.parts}
     still = {part for part in parts if "data-gate" not in part and "data-holds" not in part}
     drawn = [soup(name) for name in PAGES if name.startswith("chapters/")]
     assert {part for part in still if not any(page.select_one(part) for page in drawn)} == set()
@@ -236,7 +236,7 @@ def test_an_equation_is_one_stop_for_tab(page, site):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.locator(MENU).get_by_text("Copied").nth(1).wait_for()
-    assert page.evaluate("navigator.clipboard.readText()") == symbols.NUMPY["eq-attention"]
+    assert page.evaluate("navigator.clipboard.readText()") == NUMPY["eq-attention"]
     for name, said in {"Q": "queries", "K": "keys", "V": "values", "d_k": "numbers in"}.items():
         page.keyboard.press("ArrowDown")
         assert lit(page) - {"in Plane"} == {name} and said in page.evaluate(focused)
