@@ -1,8 +1,8 @@
 """All exercises of the course, each as learners solve it: wrongly in three ways, rightly in one.
 
 `_ext/practice/exercises.py` finds the exercises. A checker's wrong ones are the first three of
-`solutions.txt`; those of an exercise that judges itself stand here. Right is the solution that the chapter shows,
-under the name that the exercise asks for.
+`solutions.txt`; those of an exercise that judges itself stand here. Right is the solution that the
+chapter shows, under the name that the exercise asks for.
 """
 
 import ast

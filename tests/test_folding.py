@@ -3,7 +3,6 @@
 import html
 import json
 
-import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, writes
 from sphinx.application import Sphinx
@@ -55,24 +54,26 @@ def summaries(page):
     return [summary.get_text().strip() for summary in page.select("summary")]
 
 
-@pytest.mark.parametrize(
-    ("cell", "kind", "seen"),
-    [
-        (code("a", "hide-input", prompt="The code of this figure"), "hide", "output of a"),
-        (code("a", "hide-cell", prompt="The same with < PyTorch"), "hide", ""),
-        (code("a", "hide-cell", prompt="Checked: both shares"), "checked", ""),
-        (code("a", "answer"), "answer", ""),
-        (code("a", "answer", "hide-cell", prompt="Solution"), "answer", ""),
-    ],
-)
-def test_a_cell_is_closed_as_its_tags_say(tmp_path, cell, kind, seen):
-    made = page(tmp_path, cell)
-    (fold,) = made.select("details")
-    assert fold["class"] == [kind] and not fold.has_attr("open")
-    assert summaries(made) == [cell.metadata.get("mystnb", {}).get("code_prompt_show", "Answer")]
-    assert fold.select_one(".cell_input").get_text().strip() == "a"
-    fold.extract()
-    assert made.select_one("#your-turn").get_text().partition("¶")[2].strip() == seen
+def test_a_cell_is_closed_as_its_tags_say(tmp_path):
+    cells = {
+        "hide": code("a", "hide-input", prompt="The code of this figure"),
+        "hide hide": code("b", "hide-cell", prompt="The same with < PyTorch"),
+        "checked": code("c", "hide-cell", prompt="Checked: both shares"),
+        "answer": code("d", "answer"),
+        "answer again": code("e", "answer", "hide-cell", prompt="Solution"),
+    }
+    apart = [part for cell in cells.values() for part in (cell, new_markdown_cell("Text."))]
+    made = page(tmp_path, *apart)
+    folds = made.select("details")
+    for fold, (kind, cell) in zip(folds, cells.items(), strict=True):
+        assert fold["class"] == kind.split()[:1] and not fold.has_attr("open")
+        prompt = cell.metadata.get("mystnb", {}).get("code_prompt_show", "Answer")
+        assert fold.summary.get_text().strip() == prompt
+        assert fold.select_one(".cell_input").get_text().strip() == cell.source
+        fold.extract()
+    assert made.select_one("#your-turn").get_text().partition("¶")[2].split() == (
+        "output of a Text. Text. Text. Text. Text.".split()
+    )
 
 
 def test_hidden_neighbours_with_one_prompt_are_one(tmp_path):

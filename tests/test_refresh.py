@@ -2,8 +2,9 @@
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from _ext.notebook import code_digest
 from tools import build, refresh
 
 
@@ -38,6 +39,7 @@ def test_outputs_are_stored_and_the_second_run_changes_nothing(write, tmp_path):
     assert [cell.execution_count for cell in notebook.cells[1:]] == [1, 2, 3]
     assert notebook.metadata.kernelspec == refresh.KERNEL
     assert "widgets" not in notebook.metadata
+    assert notebook.metadata.code_digest == code_digest([c.source for c in notebook.cells[1:]])
     assert "version" not in notebook.metadata.language_info
     assert not any(cell.metadata for cell in notebook.cells)
 
@@ -50,24 +52,20 @@ def test_outputs_are_stored_and_the_second_run_changes_nothing(write, tmp_path):
 
 def test_a_notebook_is_stale_when_its_code_is_newer_than_its_outputs(write, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "ROOT", tmp_path)
-    path = write("print(1)")
-    assert build.stale() == ["trial.ipynb"], "it has no outputs"
-    refresh.refresh(path)
-    assert build.stale() == []
 
-    notebook = nbformat.read(path, 4)
-    notebook.cells[0].source += ", with other words"
-    nbformat.write(notebook, path)
-    assert build.stale() == []
-    notebook.cells[1].source = "print(2)"
-    nbformat.write(notebook, path)
-    assert build.stale() == ["trial.ipynb"]
-    refresh.refresh(path)
-    assert build.stale() == []
-    notebook = nbformat.read(path, 4)
-    notebook.cells[1].outputs = []
-    nbformat.write(notebook, path)
-    assert build.stale() == ["trial.ipynb"]
+    def stale(text, code, *outputs, digest):
+        path = write(code)
+        made = nbformat.read(path, 4)
+        made.cells[0].source, made.cells[1].outputs = text, list(outputs)
+        made.metadata.code_digest = digest
+        nbformat.write(made, path)
+        return build.stale() == ["trial.ipynb"]
+
+    printed, digest = new_output("stream", text="1"), code_digest(["print(1)"])
+    assert not stale("# Trial", "print(1)", printed, digest=digest)
+    assert not stale("# Other words", "print(1)", printed, digest=digest)
+    assert stale("# Trial", "print(2)", printed, digest=digest)
+    assert stale("# Trial", "print(1)", digest=digest)
 
 
 def test_a_cell_that_fails_is_named_and_the_file_is_left_alone(write, monkeypatch, capsys):
