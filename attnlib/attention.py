@@ -142,7 +142,7 @@ def softmax_in_place(scores, axis=-1):
     return scores
 
 
-def weighted_sum(weights, values, mask=None, causal=False, first=0):
+def weighted_sum(weights, values, mask, causal=False, first=0):
     """Return weights @ values, in which a blocked value counts for nothing, not even as NaN.
 
     Eq. (6) of "Queries, keys and values". `mask`, `causal` and `first` are those of `block_scores`.
@@ -162,7 +162,7 @@ def weighted_sum(weights, values, mask=None, causal=False, first=0):
     return output
 
 
-def may_attend(shape, mask=None, causal=False, first=0):
+def may_attend(shape, mask, causal=False, first=0):
     """Return where a query may attend, as bool of `shape` (..., n_q, n_k).
 
     `mask`, `causal` and `first` are those of `block_scores`.
@@ -173,7 +173,7 @@ def may_attend(shape, mask=None, causal=False, first=0):
     return np.broadcast_to(allowed, shape)
 
 
-def block_scores(scores, mask=None, causal=False, first=0):
+def block_scores(scores, mask, causal, first=0):
     """Set to -inf, in place, each score whose query may not attend to its key.
 
     `mask` is bool or float and broadcasts to `scores`. `causal` blocks on top of it; `first` is

@@ -6,14 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnlib.feed_forward import FeedForward, relu
-from attnlib.inputs import (
-    quiet_nan,
-    read_function,
-    read_mask,
-    read_size,
-    read_tokens,
-    scores_shape,
-)
+from attnlib.inputs import quiet_nan, read_function, read_mask, read_size, read_tokens, scores_shape
 from attnlib.multihead import MultiHeadAttention, xavier
 from attnlib.norms import LayerNorm
 
@@ -70,11 +63,7 @@ class EncoderLayer:
     norm_first: bool = False
 
     def __post_init__(self):
-        _check_parts(
-            {"attention": self.attention},
-            self.feed_forward,
-            {"norm_1": self.norm_1, "norm_2": self.norm_2},
-        )
+        _check_parts(self, ["attention"], ["norm_1", "norm_2"])
 
     @property
     def d_model(self):
@@ -196,20 +185,9 @@ class Encoder:
         activation=relu,
         dtype=np.float32,
     ):
-        """Return a stack of random layers, with a final norm if `norm_first`.
+        """Return a stack of `n_layers` random layers, with a final norm if `norm_first`.
 
-        Parameters
-        ----------
-        n_layers, d_model, n_heads, d_ff : int
-        rng : numpy.random.Generator
-        norm_first : bool
-        activation : callable
-        dtype : float16, float32 or float64
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `MultiHeadAttention.init`.
+        The other parameters and the errors are those of `EncoderLayer.init`.
         """
         options = {"norm_first": norm_first, "activation": activation, "dtype": dtype}
         layers = [
@@ -267,10 +245,8 @@ class DecoderLayer:
 
     Raises
     ------
-    TypeError
-        If a part is of the wrong kind.
-    ValueError
-        If the parts do not lead from one width back to it.
+    TypeError, ValueError
+        As `EncoderLayer`.
 
     Source
     ------
@@ -286,11 +262,7 @@ class DecoderLayer:
     norm_first: bool = False
 
     def __post_init__(self):
-        _check_parts(
-            {"attention": self.attention, "cross_attention": self.cross_attention},
-            self.feed_forward,
-            {"norm_1": self.norm_1, "norm_2": self.norm_2, "norm_3": self.norm_3},
-        )
+        _check_parts(self, ["attention", "cross_attention"], ["norm_1", "norm_2", "norm_3"])
 
     @property
     def d_model(self):
@@ -301,28 +273,12 @@ class DecoderLayer:
     def init(
         cls, d_model, n_heads, d_ff, rng, *, norm_first=False, activation=relu, dtype=np.float32
     ):
-        """Return a layer with random weights (Xavier, uniform), biases of 0 and plain layer norms.
-
-        Parameters
-        ----------
-        d_model, n_heads, d_ff : int
-        rng : numpy.random.Generator
-        norm_first : bool
-        activation : callable
-        dtype : float16, float32 or float64
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `MultiHeadAttention.init`.
-        """
+        """Return a layer with random weights; parameters and errors as `EncoderLayer.init`."""
         return cls(
             MultiHeadAttention.init(d_model, n_heads, rng, dtype=dtype),
             MultiHeadAttention.init(d_model, n_heads, rng, dtype=dtype),
             _random_feed_forward(d_model, d_ff, rng, activation, dtype),
-            _plain_norm(d_model, dtype),
-            _plain_norm(d_model, dtype),
-            _plain_norm(d_model, dtype),
+            *(_plain_norm(d_model, dtype) for _ in range(3)),
             norm_first,
         )
 
@@ -369,23 +325,21 @@ class DecoderLayer:
         return self.norm_3(x + self.feed_forward(x)), self_weights, cross_weights
 
 
-def _check_parts(attentions, feed_forward, norms):
-    """Refuse parts of a layer that do not lead from one width back to it."""
-    for name, attention in attentions.items():
-        if not isinstance(attention, MultiHeadAttention):
-            got = type(attention).__name__
-            raise TypeError(f"{name} must be a MultiHeadAttention; got {got}")
-    read_function(feed_forward, "feed_forward")
-    own = attentions["attention"]
-    widths = {own.w_k.shape[0]}  # tokens that attend to themselves
-    for part in (*attentions.values(), feed_forward):
-        widths.update(getattr(part, "widths", ()))
+def _check_parts(layer, attentions, norms):
+    """Refuse parts of a layer that do not lead from one width back to it; they are named."""
+    for name in attentions:
+        if not isinstance(part := getattr(layer, name), MultiHeadAttention):
+            raise TypeError(f"{name} must be a MultiHeadAttention; got {type(part).__name__}")
+    read_function(layer.feed_forward, "feed_forward")
+    widths = {layer.attention.w_k.shape[0]}  # tokens that attend to themselves
+    for name in (*attentions, "feed_forward"):
+        widths.update(getattr(getattr(layer, name), "widths", ()))
     if len(widths) > 1:
         raise ValueError(
             f"attention and feed-forward must lead from one width back to it; got {sorted(widths)}"
         )
-    for name, norm in norms.items():
-        _check_norm(norm, name, own.w_q.shape[0])
+    for name in norms:
+        _check_norm(getattr(layer, name), name, layer.d_model)
 
 
 def _check_norm(norm, name, d_model):

@@ -151,7 +151,7 @@ def test_weights_are_small_and_need_no_pickle():
 def test_arrays_go_there_and_back(model, tests):
     again = induction.from_arrays(induction.to_arrays(model))
     np.testing.assert_array_equal(again(tests[0][:3])[0], model(tests[0][:3])[0])
-    packed = induction.unpack(induction.pack(model))  # rounded already: nothing is lost
+    packed = induction.unpack(train.pack(model))  # rounded already: nothing is lost
     np.testing.assert_array_equal(packed(tests[0][:3])[0], model(tests[0][:3])[0])
 
 

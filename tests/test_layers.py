@@ -292,6 +292,15 @@ def test_a_layer_of_other_parts_equals_torch(norm_first, dtype, parity):
     parity("RMSNorm, SwiGLU, grouped heads", "causal", layer(x, causal_mask(N))[0], t.numpy())
 
 
+def test_layers_are_told_apart_by_identity():
+    """Equal fields would be compared as arrays, and a layer could not be a key."""
+    one, other = (
+        [encoder(), decoder_layer(), RMSNorm(), SwiGLU(*np.ones((3, 6, 6)))] for _ in range(2)
+    )
+    held = [part for layer in (*one, *other) for part in parts(layer)]
+    assert len(set(held)) == len(held)
+
+
 def test_a_part_may_be_any_function():
     layer, x = encoder_layer(), tokens(N, D_MODEL)
 
@@ -481,7 +490,7 @@ def test_a_memory_of_another_width():
 def test_init(kind):
     layer = kind.init(6, 3, 64, np.random.default_rng(0))
     network, attentions = layer.feed_forward, of_kind(MultiHeadAttention, layer)
-    assert (layer.norm_first, network.activation) == (False, relu)
+    assert (kind.norm_first, layer.norm_first, network.activation) == (False, False, relu)
     assert {array.dtype.type for array in arrays(layer)} == {np.float32}
     assert (network.w_1.shape, network.w_2.shape) == ((6, 64), (64, 6))
     for w in (network.w_1, network.w_2):

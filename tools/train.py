@@ -107,6 +107,15 @@ def story(tests):
     return rows, watch
 
 
+def pack(model):
+    """Return `induction.to_arrays`, its weights rounded to whole numbers of 1/1024, as int16."""
+    arrays = induction.to_arrays(model)
+    return {
+        name: np.round(array * induction.FINENESS).astype(np.int16) if array.ndim else array
+        for name, array in arrays.items()
+    }
+
+
 def main():
     """Train three models, say what came of it, and store what chapter 13 shows."""
     torch.set_num_threads(1)
@@ -122,7 +131,7 @@ def main():
         start = time.process_time()
         model, losses = train(**settings)
         seconds = time.process_time() - start
-        packed = induction.pack(model.to_numpy())
+        packed = pack(model.to_numpy())
         accuracy = induction.unpack(packed).accuracy(*tests)
         print(
             f"{name:10}   loss {losses[0]:.2f} to {losses[-1]:.2f}   accuracy {accuracy:.4f}   "

@@ -194,17 +194,8 @@ def stored(name):
         return {each.removeprefix(f"{name}/"): file[each] for each in names}
 
 
-def pack(model):
-    """Return `to_arrays` with its weights rounded to whole numbers of 1/1024, as int16."""
-    arrays = to_arrays(model)
-    return {
-        name: np.round(array * FINENESS).astype(np.int16) if array.ndim else array
-        for name, array in arrays.items()
-    }
-
-
 def unpack(arrays, dtype=np.float32):
-    """Return the TokenModel that `pack` packed; what else is among `arrays` is not looked at."""
+    """Return the TokenModel whose weights are stored as int16; other arrays are not looked at."""
     return from_arrays(
         {
             name: (array / FINENESS).astype(dtype) if array.dtype == np.int16 else array
