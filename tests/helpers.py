@@ -11,10 +11,7 @@ from hypothesis import settings
 from attnlib import (
     blocked,
     causal_mask,
-    merge_heads,
     padding_mask,
-    scaled_dot_product_attention,
-    split_heads,
 )
 
 # The heads are even in number, or PyTorch would leave its fast path out.
@@ -24,6 +21,21 @@ MODES = ["none", "causal", "padding", "both", "additive"]
 # How each error ends that refuses whole numbers where floats are needed.
 NOT_FLOATS = "must hold floats (float16, float32 or float64, so 1.0 and not 1); got"
 DTYPES = {np.float32: torch.float32, np.float64: torch.float64}
+# Queries, keys and values, and options, that every kind of attention refuses in the same words.
+REFUSED = [
+    (([[1]], [[1.0]], [[1.0]]), {}),
+    (([[1.0]], [[1.0, 2.0]], [[1.0]]), {}),
+    (([[1.0]], [[1.0]], [[1.0], [2.0]]), {}),
+    (([1.0], [[1.0]], [[1.0]]), {}),
+    (([[]], [[]], [[1.0]]), {}),
+    (([[1.0], [1.0, 2.0]], [[1.0]], [[1.0]]), {}),
+    ((np.ones((2, 1, 1)), np.ones((3, 1, 1)), np.ones((1, 1))), {}),
+    (([[1.0]], [[1.0]], [[1.0]]), {"mask": [1]}),
+    (([[1.0]], [[1.0]], [[1.0]]), {"mask": [[np.nan]]}),
+    (([[1.0]], [[1.0]], [[1.0]]), {"mask": np.ones((2, 1, 1), bool)}),
+    (([[1.0]], [[1.0]], [[1.0]]), {"scale": np.inf}),
+    (([[1.0]], [[1.0]], [[1.0]]), {"scale": "1"}),
+]
 steady = settings(deadline=None, derandomize=True)
 
 
@@ -98,19 +110,3 @@ def masks(mode, n_q, n_k, dtype):
 def tensor(array):
     """Return an array as a tensor, None for None."""
     return None if array is None else torch.from_numpy(array)
-
-
-def attend_next(attention, token, cache):
-    """Return the output for one more token (..., 1, d_model); keep its key and its value."""
-    query, key, value = (
-        split_heads(token @ w + b, attention.n_heads)
-        for w, b in (
-            (attention.w_q, attention.b_q),
-            (attention.w_k, attention.b_k),
-            (attention.w_v, attention.b_v),
-        )
-    )
-    cache.append((key, value))
-    keys, values = (np.concatenate(kept, axis=-2) for kept in zip(*cache, strict=True))
-    heads, _ = scaled_dot_product_attention(query, keys, values)
-    return merge_heads(heads) @ attention.w_o + attention.b_o

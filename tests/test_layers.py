@@ -24,11 +24,14 @@ from attnlib import (
     causal_mask,
     gelu,
     layer_norm,
+    merge_heads,
     padding_mask,
     relu,
     rms_norm,
     rotary,
+    scaled_dot_product_attention,
     silu,
+    split_heads,
 )
 from attnlib.bridge import from_torch
 from tests.helpers import (
@@ -42,7 +45,6 @@ from tests.helpers import (
     N_MEMORY,
     NOT_FLOATS,
     N,
-    attend_next,
     masks,
     parts,
     raises,
@@ -330,6 +332,22 @@ def test_a_layer_reads_its_mask_once_and_checks_little_else():
 
 
 # One token at a time
+
+
+def attend_next(attention, token, cache):
+    """Return the output for one more token (..., 1, d_model); keep its key and its value."""
+    query, key, value = (
+        split_heads(token @ w + b, attention.n_heads)
+        for w, b in (
+            (attention.w_q, attention.b_q),
+            (attention.w_k, attention.b_k),
+            (attention.w_v, attention.b_v),
+        )
+    )
+    cache.append((key, value))
+    keys, values = (np.concatenate(kept, axis=-2) for kept in zip(*cache, strict=True))
+    heads, _ = scaled_dot_product_attention(query, keys, values)
+    return merge_heads(heads) @ attention.w_o + attention.b_o
 
 
 def next_token(layer, token, cache):
