@@ -29,7 +29,7 @@ def book(tmp_path, monkeypatch):
         monkeypatch.setattr(build, name, moved)
     book = Book(tmp_path)
     monkeypatch.setattr(build.subprocess, "run", book.jupyter_book)
-    monkeypatch.setattr(build.pyodide, "supply", lambda: None)
+    monkeypatch.setattr(build.pyodide, "prepare", lambda: None)
     return book
 
 

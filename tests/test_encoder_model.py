@@ -146,23 +146,23 @@ def test_bits_and_checksums_are_read_as_they_are_written(bits):
 
 
 def test_the_same_weights_make_the_same_files(small, capsys):
-    encoder.supply()
+    encoder.prepare()
     first = {path.name: path.read_bytes() for path in encoder.READY.iterdir()}
     plan = json.loads(first["plan.json"])
     assert {name for name, *_ in plan["pieces"].values()} == first.keys() - {
         "plan.json", "LICENSE.txt"
     }  # fmt: skip
     assert b"Apache License" in first["LICENSE.txt"]
-    encoder.supply()  # nothing to do
+    encoder.prepare()  # nothing to do
     assert capsys.readouterr().out.count("Making") == 1
     encoder.PLAN.write_text("{}", encoding="utf-8")
-    encoder.supply()
+    encoder.prepare()
     assert first == {path.name: path.read_bytes() for path in encoder.READY.iterdir()}
 
 
 @pytest.mark.parametrize("fault", ["missing", "another", "no package"])
 def test_without_the_model_one_line_says_how_to_get_it(small, monkeypatch, capsys, fault):
-    encoder.supply()
+    encoder.prepare()
     capsys.readouterr()
     monkeypatch.undo()
     monkeypatch.setattr(encoder, "READY", small.folder / "ready")
@@ -175,7 +175,7 @@ def test_without_the_model_one_line_says_how_to_get_it(small, monkeypatch, capsy
     if fault == "no package":
         monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
     encoder.PLAN.write_text("{}", encoding="utf-8")
-    encoder.supply()
+    encoder.prepare()
     (line,) = capsys.readouterr().out.splitlines()
     said = {"missing": files.ADVICE, "another": "SHA-256", "no package": "safetensors"}
     assert line.startswith("The encoder is not in the pages: ") and said[fault] in line
@@ -199,7 +199,7 @@ def scripts(monkeypatch, folder, used=(("Encoder", "heads"),)):
 
 
 def test_a_page_with_the_widget_gets_the_encoder_and_no_other_page_does(small, monkeypatch):
-    encoder.supply()
+    encoder.prepare()
     ((name, options),), place = scripts(monkeypatch, encoder.READY)
     facts = json.loads(options["data-encoder"])
     assert name == "encoder.js" and options["loading_method"] == "defer"
@@ -211,7 +211,7 @@ def test_a_page_with_the_widget_gets_the_encoder_and_no_other_page_does(small, m
 
 
 def test_a_site_without_the_model_says_how_to_get_it(small, monkeypatch):
-    encoder.supply()
+    encoder.prepare()
     _, place = scripts(monkeypatch, encoder.READY)
     ((name, options),), _ = scripts(monkeypatch, small.folder / "nothing")
     assert name is None and files.PACKAGE in options["body"] and not place.exists()

@@ -173,7 +173,7 @@ print(runner.__file__.startswith({str(path)!r}), answer["passed"])
 def test_a_page_without_what_it_takes_sends_readers_to_the_notebook(
     monkeypatch, supplied, lacking, note
 ):
-    monkeypatch.setattr(practice, "own_files", lambda: {"manifest.json": b""} if supplied else {})
+    monkeypatch.setattr(practice, "site_files", lambda: {"manifest.json": b""} if supplied else {})
     exercise = Exercise("double", "double", 2, START, "double(1) < 3", "", "", lacking)
     page = SimpleNamespace(body=[])
     slot = practice.practice_slot(exercise=exercise, key="chapter/double")

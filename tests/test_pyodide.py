@@ -56,7 +56,7 @@ def ready():
 
 
 def test_python_is_fetched_once_and_goes_on_from_the_cache(world):
-    pyodide.supply()
+    pyodide.prepare()
     made = ready()
     assert made.keys() == {*pyodide.CORE, NAME, pyodide.MANIFEST}
     assert made[NAME] == WHEEL and made["pyodide.js"] == b"code\n"
@@ -65,7 +65,7 @@ def test_python_is_fetched_once_and_goes_on_from_the_cache(world):
     assert manifest["lock"]["packages"]["numpy"]["sha256"] == hashlib.sha256(WHEEL).hexdigest()
     assert manifest["sizes"][NAME] == len(WHEEL)
     world.there.clear()
-    pyodide.supply()
+    pyodide.prepare()
     assert ready() == made and len(world.asked) == 2
 
 
@@ -73,24 +73,24 @@ def test_python_is_fetched_once_and_goes_on_from_the_cache(world):
 def test_a_file_with_another_hash_is_refused(world, capsys, which):
     address, name = [(a, a.rsplit("/", 1)[-1]) for a in world.there][which]
     world.there[address] += b"!"
-    pyodide.supply()
+    pyodide.prepare()
     assert ready() == {} and not (pyodide.CACHE / name).exists()
     said = f"{name} arrived as another file than the one that is pinned."
     assert capsys.readouterr().out.splitlines()[-1].endswith(said)
 
 
 def test_a_spoilt_cache_is_fetched_again(world):
-    pyodide.supply()
+    pyodide.prepare()
     for path in pyodide.CACHE.iterdir():
         path.write_bytes(b"cut off")
-    pyodide.supply()
+    pyodide.prepare()
     assert ready()[NAME] == WHEEL and len(world.asked) == 4
 
 
 def test_a_folder_named_by_hand_counts_as_it_is(world, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PYODIDE", str(tmp_path))
     (tmp_path / NAME).write_bytes(OTHER)
-    pyodide.supply()
+    pyodide.prepare()
     made = ready()
     entry = json.loads(made[pyodide.MANIFEST])["lock"]["packages"]["numpy"]
     assert made[NAME] == OTHER and entry["sha256"] == hashlib.sha256(OTHER).hexdigest()
@@ -98,22 +98,22 @@ def test_a_folder_named_by_hand_counts_as_it_is(world, tmp_path, monkeypatch, ca
     assert world.asked == [pyodide.PACKAGE]
     for name, content in world.files.items():  # a whole release asks for nothing
         (tmp_path / name).write_bytes(content)
-    pyodide.supply()
+    pyodide.prepare()
     assert world.asked == [pyodide.PACKAGE]
 
 
 def test_without_it_one_line_says_so_and_nothing_old_is_left(world, monkeypatch, capsys):
-    pyodide.supply()
+    pyodide.prepare()
     capsys.readouterr()
     for path in pyodide.CACHE.iterdir():
         path.unlink()
     world.there.clear()
-    pyodide.supply()
+    pyodide.prepare()
     *_, last = capsys.readouterr().out.splitlines()
     assert last.startswith("The exercises cannot be solved in the page: ")
     assert last.endswith("(planted).") and ready() == {}
     monkeypatch.setenv("PYODIDE", "/no/such/folder")
-    pyodide.supply()
+    pyodide.prepare()
     assert "PYODIDE is set to /no/such/folder, where there is no folder." in capsys.readouterr().out
 
 
@@ -123,6 +123,6 @@ def test_without_npm_it_says_what_is_missing(world, monkeypatch, capsys):
     monkeypatch.setattr(pyodide, "READY", pyodide.ROOT / "no such folder")
     monkeypatch.delenv("PYODIDE", raising=False)
     monkeypatch.setattr(pyodide.shutil, "which", lambda name: None)
-    pyodide.supply()
+    pyodide.prepare()
     said = f"npm is not there to fetch {pyodide.PACKAGE}."
     assert capsys.readouterr().out.splitlines()[-1].endswith(said)

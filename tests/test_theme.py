@@ -14,7 +14,10 @@ from tests.helpers import raises
 
 PIECES = [
     (folder, name, piece)
-    for folder, amendments in ((".", theme.TEMPLATES), ("static", theme.FILES))
+    for folder, amendments in (
+        (".", theme.TEMPLATES),
+        ("static", {"scripts/furo.js": theme.SCRIPT, "styles/furo.css": theme.STYLE}),
+    )
     for name, changes in amendments.items()
     for piece in changes
 ]

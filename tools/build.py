@@ -30,8 +30,8 @@ MARK = BUILD / "built"
 PAGES = ["*.md", "*.ipynb", "*.bib", "chapters", "benchmarks", "LICENSE", "THIRD-PARTY.txt"]
 MAKERS = ["_ext", "attnlib", "*.yml", "pyproject.toml", "requirements-book.lock"]
 MAKERS += ["_build/pyodide/manifest.json", "_build/encoder/plan.json", "benchmarks/encoder.json"]
-# What `supply` makes ready, where it can be had.
-SUPPLIED = {"pyodide": "Python for the exercises", "encoder": "the encoder"}
+# What `prepare` makes ready, where it can be had.
+OPTIONAL_PARTS = {"pyodide": "Python for the exercises", "encoder": "the encoder"}
 # What Sphinx reads again the next time.
 MADE = ["html", BOOK.name, ".doctrees", "jupyter_execute"]
 # They come and go as the notebooks and the tests are used.
@@ -74,26 +74,26 @@ def contents(patterns):
     return digest.hexdigest()
 
 
-def left():
+def digest_of_output():
     """Return a digest of what a build has left: a file that is lost or cut off changes it."""
     sizes = [(name, path.stat().st_size) for path, name in files(BUILD, MADE)]
     return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()
 
 
-def supply():
+def prepare():
     """Make ready what the pages load on a click."""
-    pyodide.supply()
+    pyodide.prepare()
     with suppress(ImportError):  # of a package that `missing` is about to name
         from tools import encoder
 
-        encoder.supply()
+        encoder.prepare()
 
 
 def build():
     """Build what has changed; return what stopped it, in a line, or nothing."""
-    supply()
+    prepare()
     before = MARK.read_text(encoding="utf-8", errors="replace").split() if MARK.exists() else []
-    now = [contents(PAGES), contents(MAKERS), left()]
+    now = [contents(PAGES), contents(MAKERS), digest_of_output()]
     if before == now:
         say("Nothing has changed since the last build.")
         return ""
@@ -109,7 +109,7 @@ def build():
     command = [sys.executable, "-m", "tools.jupyter_book", "build", "-W", "-n", "--keep-going", "."]
     if subprocess.run(command, cwd=ROOT, close_fds=False).returncode:
         return "The build failed: see the messages above."
-    MARK.write_text("\n".join([*now[:2], left()]), encoding="utf-8")
+    MARK.write_text("\n".join([*now[:2], digest_of_output()]), encoding="utf-8")
     return ""
 
 
@@ -124,7 +124,7 @@ def main():
         return "\nThe build was stopped; run the same command again."
     if problem:
         return problem
-    if lost := [what for name, what in SUPPLIED.items() if not (BUILD / name).is_dir()]:
+    if lost := [what for name, what in OPTIONAL_PARTS.items() if not (BUILD / name).is_dir()]:
         say(f"The pages go without {' and '.join(lost)}: the first lines above say why.")
     if old := stale():
         say(f"The code of {', '.join(old)} is newer than the outputs: run `make refresh`.")

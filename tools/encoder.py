@@ -294,7 +294,7 @@ def make():
     PLAN.write_text(json.dumps({"key": key(), **plan}), encoding="utf-8")
 
 
-def supply():
+def prepare():
     """Make _build/encoder whole, or remove it and say in one line why it cannot be."""
     try:
         if not files.is_here():
@@ -319,7 +319,7 @@ def main():
     """Write down the letters again, then make the folder."""
     text = json.dumps(letters(), ensure_ascii=False, separators=(",", ":"))
     LETTERS.write_text(text + "\n", encoding="utf-8")
-    supply()
+    prepare()
 
 
 if __name__ == "__main__":

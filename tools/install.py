@@ -78,14 +78,14 @@ def alone(path):
     Programs started with close_fds=False inherit the hold: it lasts until they have ended
     too, even if this process is killed before them.
     """
-    with open(str(path)) as held:
+    with open(str(path)) as file:
         if fcntl:
-            os.set_inheritable(held.fileno(), True)
+            os.set_inheritable(file.fileno(), True)
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 say("Waiting for another make in this folder to finish ...")
-                fcntl.flock(held, fcntl.LOCK_EX)
+                fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
@@ -150,7 +150,7 @@ def reusable():
 
 def venv_runs():
     """Tell whether the Python of .venv starts: it does not after its own Python was removed."""
-    return look_at(str(VENV_PYTHON)) is not None
+    return inspect_python(str(VENV_PYTHON)) is not None
 
 
 def venv_has_pip():
@@ -159,7 +159,7 @@ def venv_has_pip():
     return subprocess.call([str(VENV_PYTHON), "-m", "pip", "--version"], **quiet) == 0
 
 
-def look_at(python):
+def inspect_python(python):
     """Return an interpreter's (path outside any venv, (major, minor)), or None if it fails."""
     ask = "import sys; print(*sys.version_info[:2], getattr(sys, '_base_executable', ''))"
     try:
@@ -182,7 +182,7 @@ def choose_python():
     """Return the Python to use: $PYTHON if set, else this one, else a newer one on PATH."""
     asked = os.environ.get("PYTHON")
     for name in [asked] if asked else [sys.executable, *OTHER_PYTHONS]:
-        found = look_at(name)
+        found = inspect_python(name)
         if found and found[1] >= OLDEST:
             return found
         if asked and not found:

@@ -126,7 +126,7 @@ def gathered(folder):
     return files | {MANIFEST: json.dumps(manifest).encode()}
 
 
-def supply():
+def prepare():
     """Make _build/pyodide whole, or remove it and say in one line why it cannot be."""
     named = os.environ.get("PYODIDE")
     try:

@@ -78,7 +78,7 @@ def prediction(node, path):
     return next((state for name, state in shown if name == "Predict"), None)
 
 
-def own_prompt(node):
+def prompt_of(node):
     """What a hidden cell is called by its notebook; None for what has no such name."""
     hidden = node.get("nb_element") == "cell_code" and node.get("hide_mode")
     return hidden and node["cell_metadata"].get("mystnb", {}).get("code_prompt_show")
@@ -92,10 +92,10 @@ class JoinHidden(SphinxPostTransform):
 
     def run(self, **kwargs):
         """Move the code of each cell that prints nothing into the next one of its name."""
-        cells = [node for node in self.document.findall(nodes.container) if own_prompt(node)]
+        cells = [node for node in self.document.findall(nodes.container) if prompt_of(node)]
         for cell in cells:
             after = cell.next_node(descend=False, siblings=True)
-            same = after is not None and own_prompt(after) == own_prompt(cell)
+            same = after is not None and prompt_of(after) == prompt_of(cell)
             if same and len(cell) == 1 and not is_cell(cell):
                 after[0].insert(0, cell[0].children)
                 cell.parent.remove(cell)

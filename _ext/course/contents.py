@@ -74,12 +74,12 @@ def titles(env):
     return {name: title.astext() for name, title in env.titles.items()}
 
 
-def keep_titles(app):
+def remember_titles(app):
     """Before anything is read: what the pages were called."""
     of_build(app).titles = titles(app.env)
 
 
-def name_anew(app, env):
+def pages_to_write_again(app, env):
     """After reading: if a page has another title, all pages, whose contents name it."""
     return [] if titles(env) == of_build(app).titles else env.found_docs
 
@@ -98,7 +98,7 @@ def setup(app):
     """Register with Sphinx."""
     app.add_directive("chapters", Chapters)
     app.add_role("hours", Hours())
-    app.connect("builder-inited", keep_titles)
-    app.connect("env-get-updated", name_anew)
+    app.connect("builder-inited", remember_titles)
+    app.connect("env-get-updated", pages_to_write_again)
     app.connect("html-page-context", keep_questions, priority=950)  # after theme.py
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -34,7 +34,7 @@ MISSING = (
 )
 
 
-def supplied():
+def read_plan():
     """What `tools/encoder.py` says of the pieces that it has made; None without them."""
     plan = PIECES / "plan.json"
     return json.loads(plan.read_text(encoding="utf-8")) if plan.is_file() else None
@@ -43,7 +43,7 @@ def supplied():
 @functools.cache
 def plan_script():
     """The plan as the script that a page loads first: (name, text); None without the pieces."""
-    plan = supplied()
+    plan = read_plan()
     if not plan:
         return None
     kept = {name: value for name, value in plan.items() if name != "key"}
@@ -54,7 +54,7 @@ def plan_script():
 
 def facts():
     """What a page knows before anything is loaded."""
-    plan = supplied()
+    plan = read_plan()
     tables = sum(name.startswith("rows-") for name in plan["pieces"])
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
     digest = hashlib.sha256(LOADER.read_bytes()).hexdigest()[:8]  # no old one from a cache
@@ -78,7 +78,7 @@ def write_files(app, builder):
         return
     place.mkdir(parents=True, exist_ok=True)
     name, text = plan_script()
-    wanted = {file for file, *_ in supplied()["pieces"].values()} | {"LICENSE.txt"}
+    wanted = {file for file, *_ in read_plan()["pieces"].values()} | {"LICENSE.txt"}
     for old in place.iterdir():
         if old.name not in wanted:
             old.unlink()

@@ -36,8 +36,8 @@ mjx-assistive-mml {
 
 def parse_rules(stylesheet):
     """The (selector, declarations) of a flat stylesheet, braces in its strings included."""
-    bare = re.sub(r"/\*.*?\*/", "", stylesheet, flags=re.S)
-    rules = re.findall(r"""([^{}]+)\{((?:"(?:[^"\\]|\\.)*"|[^{}"])*)\}""", bare)
+    rules_only = re.sub(r"/\*.*?\*/", "", stylesheet, flags=re.S)
+    rules = re.findall(r"""([^{}]+)\{((?:"(?:[^"\\]|\\.)*"|[^{}"])*)\}""", rules_only)
     return [(selector.strip(), " ".join(body.split())) for selector, body in rules]
 
 

@@ -3,10 +3,12 @@
 Otherwise the amendment would do nothing, and nobody would notice before a reader does.
 """
 
+import functools
 import re
 from fnmatch import fnmatch
 from pathlib import Path
 
+import tinycss2
 from sphinx.errors import ThemeError
 from sphinx.jinja2glue import BuiltinTemplateLoader
 
@@ -50,25 +52,17 @@ TEMPLATES = {
 }
 # A heading needs a level, and the parts of the contents are none.
 NAVIGATION = {'<p class="caption" role="heading">': '<p class="caption">'}
-# What Furo's files do to a page. The script tells the console to which theme the reader changed.
-# Two rules of the style make the browser look at every element again where it need not: a rule for
-# any list that has a class (each has one) when a class of <html> changes, as it does at the start
-# and at each turn of the scrolling; a rule for all that is in an article, when a box gets a role.
-# The contents of the page are in view from 1100 pixels on (book.css makes the room).
-# What is dark is dark on a screen: paper is white.
-FILES = {
-    "scripts/furo.js": {"console.log(`Changed to ${e} mode.`)": "0"},
-    "styles/furo.css": {
-        "dl[class]": "dl",
-        ",article[role=main] *": "",
-        "@media(max-width:82em)": "@media(max-width:68.74em)",
-        "body[data-theme=dark]{--color-problematic": (
-            "@media screen{body[data-theme=dark]{--color-problematic"
-        ),
-        "}@media(prefers-color-scheme:dark){body:not": (
-            "}}@media screen and (prefers-color-scheme:dark){body:not"
-        ),
-    },
+# Furo's script tells the console to which theme the reader changed.
+SCRIPT = {"console.log(`Changed to ${e} mode.`)": "0"}
+# Selectors and media queries of Furo's style. Two selectors make the browser match every element
+# again where it need not: one for any list that has a class (each has one) when a class of <html>
+# changes, as it does at the start and at each turn of the scrolling; one for all that is in an
+# article, when a box gets a role. The contents of the page are in view from 1100 pixels on
+# (book.css makes the room).
+STYLE = {
+    "dl[class]": "dl",
+    ",article[role=main] *": "",
+    "(max-width:82em)": "(max-width:68.74em)",
 }
 REPLACED_BY_OURS = {"mystnb.*.css", "furo-extensions.css"}
 ONLY_FOR_ITS_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
@@ -133,12 +127,37 @@ class Templates(BuiltinTemplateLoader):
         return with_policy(super().render(template, context))
 
 
+@functools.cache
+def amended_style(text):
+    """Furo's style with the heads of its rules amended.
+
+    Raises
+    ------
+    ThemeError
+        If no rule has what is amended.
+    """
+    rules = tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True)
+    missing = set(STYLE)
+    for rule in rules:
+        head = tinycss2.serialize(rule.prelude)
+        for theirs in filter(head.__contains__, STYLE):
+            head = head.replace(theirs, STYLE[theirs])
+            missing.discard(theirs)
+        rule.prelude = tinycss2.parse_component_value_list(head)
+    if missing:
+        raise ThemeError(f"Furo's styles/furo.css no longer has {min(missing)}, which _ext amends")
+    return tinycss2.serialize(rules)
+
+
 def files_of(theme):
     """The text of each of Furo's files that is amended, amended, by its place under _static."""
-    static = Path(theme.get_theme_dirs()[0], "static")
+    script, style = (
+        Path(theme.get_theme_dirs()[0], "static", name).read_text(encoding="utf-8")
+        for name in ("scripts/furo.js", "styles/furo.css")
+    )
     return {
-        name: amended((static / name).read_text(encoding="utf-8"), changes, f"Furo's {name}")
-        for name, changes in FILES.items()
+        "scripts/furo.js": amended(script, SCRIPT, "Furo's scripts/furo.js"),
+        "styles/furo.css": amended_style(style),
     }
 
 

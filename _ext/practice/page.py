@@ -51,9 +51,9 @@ class MakeSlots(SphinxPostTransform):
         cells = {node["cell_index"]: node for node in containers if "cell_index" in node}
         chapter = re.sub(r".*/(\d+-)?", "", self.env.docname)
         for exercise in exercises(read(path)):
-            self.fill(cells[exercise.at], exercise, f"{chapter}/{exercise.key}")
+            self.add_slot(cells[exercise.at], exercise, f"{chapter}/{exercise.key}")
 
-    def fill(self, cell, exercise, key):
+    def add_slot(self, cell, exercise, key):
         """Put the slot of an exercise in the place of its cells."""
         parent, at = cell.parent, cell.parent.index(cell)
         slot = practice_slot(exercise=exercise, key=key)
@@ -66,7 +66,7 @@ def visit_slot(self, node):
     """Open a slot, with what `practice.js` needs to know of it."""
     exercise = node["exercise"]
     title = exercise.name or exercise.key.replace("-", " ")
-    alive = own_files() and not exercise.lacking
+    alive = site_files() and not exercise.lacking
     data = {"key": node["key"], "title": title, "name": exercise.name}
     data |= {"judge": exercise.judge, "before": exercise.before}
     attribute = f' data-exercise="{html.escape(json.dumps(data))}"' if alive else ""
@@ -76,44 +76,44 @@ def visit_slot(self, node):
 def depart_slot(self, node):
     """Close a slot; one that stays as it is says why."""
     lacking = sorted({NAMES.get(name, name) for name in node["exercise"].lacking})
-    note = LACKING.format(" and ".join(lacking)) if lacking else "" if own_files() else NO_PYTHON
+    note = LACKING.format(" and ".join(lacking)) if lacking else "" if site_files() else NO_PYTHON
     self.body.append(f'<p class="practice-note">{note}</p></div>\n' if note else "</div>\n")
 
 
-def supplied():
+def python_manifest():
     """What `tools/pyodide.py` says of the Python that it has made ready; None without one."""
     manifest = PYTHON / "manifest.json"
     return json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else None
 
 
-def digested(name, content):
+def name_with_digest(name, content):
     """A file name that changes with the content: a browser never keeps an old one."""
     stem, _, suffix = name.rpartition(".")
     return f"{stem}.{hashlib.sha256(content).hexdigest()[:8]}.{suffix}"
 
 
 @functools.cache
-def own_files():
+def site_files():
     """What a page fetches on the first click: {name below practice/: content or folder}.
 
     The manifest, which names all the others, stands first.
     """
-    python = supplied()
+    python = python_manifest()
     if not python:
         return {}
     given = {"attnlib.zip": archive(), "worker.js": WORKER.read_bytes()}
-    files = {digested(name, content): content for name, content in given.items()}
-    folder = digested("pyodide.", json.dumps(python).encode()).rstrip(".")
+    files = {name_with_digest(name, content): content for name, content in given.items()}
+    folder = name_with_digest("pyodide.", json.dumps(python).encode()).rstrip(".")
     manifest = python | {"python": folder} | dict(zip(("attnlib", "worker"), files, strict=True))
     text = json.dumps(manifest).encode()
-    return {digested("manifest.json", text): text} | files | {folder: PYTHON}
+    return {name_with_digest("manifest.json", text): text} | files | {folder: PYTHON}
 
 
 def write_files(app, builder):
     """Before the first page is written: Python and what goes along, and no older ones."""
     if builder.format != "html":
         return
-    place, wanted = Path(app.outdir, "_static", "practice"), own_files()
+    place, wanted = Path(app.outdir, "_static", "practice"), site_files()
     for old in place.glob("*"):
         if old.name not in wanted:
             shutil.rmtree(old) if old.is_dir() else old.unlink()
@@ -131,8 +131,8 @@ def add_files(app, pagename, templatename, context, doctree):
     if not slots:
         return
     app.add_css_file("practice.css")
-    if own_files() and not all(slot["exercise"].lacking for slot in slots):
-        manifest = f"practice/{next(iter(own_files()))}"
+    if site_files() and not all(slot["exercise"].lacking for slot in slots):
+        manifest = f"practice/{next(iter(site_files()))}"
         # After book.js, which gives names to what scrolls: the editors have their own.
         options = {"loading_method": "defer", "data-manifest": manifest}
         app.add_js_file("practice.js", priority=900, **options)

@@ -65,8 +65,8 @@ def gate(matrix):
     return f".abh-flow [data-gate={matrix}]"
 
 
-def held(name):
-    """What the crossing of Flow holds at its stage: scores, scaled scores or weights."""
+def crossing(name):
+    """The scores, the scaled scores or the weights, which Flow shows in one place."""
     return f".abh-flow [data-holds='{name}']"
 
 
@@ -107,14 +107,14 @@ SYMBOLS = (
     ),
     symbol("K", "key", "keys K", row="k", parts=[flow("K"), cells("K"), ".abh-plane path.keys"]),
     symbol("V", "value", "values V", row="v", parts=[flow("V"), cells("V")]),
-    symbol("S", code="scores S", parts=[held("S")], only_code=ALL - {1, 11, 13, 16}),
+    symbol("S", code="scores S", parts=[crossing("S")], only_code=ALL - {1, 11, 13, 16}),
     symbol(
-        r"\tilde{S}", code="scaled", parts=[held("~S"), cells("S")], only_code={1, 2, 3, 4}
+        r"\tilde{S}", code="scaled", parts=[crossing("~S"), cells("S")], only_code={1, 2, 3, 4}
     ),
     symbol(
         "A", "weight", "weights A",
         parts=[
-            held("A"), cells("A"), ".abh-plane td.weight", heatmap("attention-explorer"),
+            crossing("A"), cells("A"), ".abh-plane td.weight", heatmap("attention-explorer"),
             heatmap("encoder"), ".abh-letters [data-part=map]",
         ],
     ),

@@ -70,7 +70,7 @@ def minilm():
 @pytest.fixture(scope="module")
 def folder(minilm, tmp_path_factory):
     """The page with all that it may load."""
-    encoder.supply()
+    encoder.prepare()
     pages.plan_script.cache_clear()
     folder = tmp_path_factory.mktemp("encoder")
     app = SimpleNamespace(outdir=folder)
