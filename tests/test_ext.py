@@ -21,6 +21,7 @@ from _ext.math import stylesheet as math_fonts
 from _ext.pages import head, highlight
 from _ext.widgets import page as widget_slot
 from attnlib import palette
+from tests.conftest import ROOT
 
 # --- figures -------------------------------------------------------------------------------------
 
@@ -294,3 +295,13 @@ def test_a_widget_that_cannot_be_is_named_with_what_is_wrong(name, traits):
     with pytest.raises(DirectiveError) as refused:
         directive.run()
     assert refused.value.msg.startswith(f"widget {name}: ")
+
+
+def test_pages_and_widgets_mean_the_same_by_a_key_and_by_an_event():
+    declared = r'^ *const (STORE|PLACE|CHANGED|PREDICTED) = "(.*)";'
+    scripts = ["attnlib/widgets/kit/progress.js", "_ext/pages/static/book.js"]
+    scripts.append("_ext/practice/static/practice.js")
+    first, second, third = (
+        dict(re.findall(declared, (ROOT / name).read_text("utf-8"), re.M)) for name in scripts
+    )
+    assert len(first) == 4 and first == second and third == {"STORE": first["STORE"]}

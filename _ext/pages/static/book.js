@@ -3,6 +3,12 @@
 
 const HERE = document.currentScript.src || location.href; // where the other scripts are
 
+/* The keys of the storage and the names of the events are those of attnlib/widgets/kit/progress.js. */
+const STORE = "attention-by-hand";
+const PLACE = "attention-by-hand-place";
+const CHANGED = "attention-by-hand:progress";
+const PREDICTED = "predicted";
+
 /* A code block gets a button that copies it. */
 function addCopyButton(pre) {
   const button = document.createElement("button");
@@ -141,7 +147,7 @@ if (page && matchMedia("(min-width: 63.01em)").matches) requestAnimationFrame(sh
 
 /* A prediction that was made, or given up, opens the answer below it. */
 const answers = Array.from(document.querySelectorAll("article details.answer"));
-addEventListener("predicted", (event) => {
+addEventListener(PREDICTED, (event) => {
   for (const answer of answers) if (answer.dataset.after === event.detail) answer.open = true;
 });
 
@@ -215,7 +221,7 @@ for (const sign of ["pointerover", "pointerdown", "keydown"]) {
 function tick() {
   const right = new Set();
   try {
-    JSON.parse(localStorage.getItem("attention-by-hand")).right.forEach((id) => right.add(id));
+    JSON.parse(localStorage.getItem(STORE)).right.forEach((id) => right.add(id));
   } catch {} // nothing is kept, or nothing yet
   for (const link of document.querySelectorAll(".sidebar-tree a[data-asks]")) {
     const asked = Object.entries(JSON.parse(link.dataset.asks));
@@ -226,13 +232,12 @@ function tick() {
     );
   }
 }
-for (const event of ["storage", "attention-by-hand:progress", "pageshow"])
-  addEventListener(event, tick);
+const ANNOUNCED = ["storage", CHANGED, "pageshow"]; // progress was made or erased, here or elsewhere
+for (const event of ANNOUNCED) addEventListener(event, tick);
 
 /* A chapter is where the reader is, and the section. The start page leads on to it, and the contents
    of pages that are no chapters mark it; only this browser knows. What was kept counts only if there
    is a link to it. */
-const PLACE = "attention-by-hand-place";
 const begin = document.querySelector(".begin a");
 const chapter = location.pathname.match(/[/](chapters[/][^/]+[.]html)$/)?.[1];
 
@@ -268,15 +273,14 @@ function markPlace() {
   }
 }
 
-const erased = ["storage", "attention-by-hand:progress", "pageshow"]; // here or elsewhere
 if (chapter) {
   keepPlace();
   addEventListener("pagehide", keepPlace);
 } else {
-  for (const event of erased) addEventListener(event, markPlace);
+  for (const event of ANNOUNCED) addEventListener(event, markPlace);
 }
 if (begin) {
   const first = { href: begin.href, title: begin.querySelector("em").textContent };
-  for (const event of erased) addEventListener(event, () => leadOn(first));
+  for (const event of ANNOUNCED) addEventListener(event, () => leadOn(first));
   leadOn(first);
 }

@@ -11,7 +11,7 @@
   const MOST_MEMORY = 256 * 2 ** 20; // bytes; a worker never gives any back
   const MOST_TEXT = 20_000; // letters that a run may show; Python itself stops at half of that
   const KEPT = "attention-by-hand-practice/";
-  const RIGHT = "attention-by-hand"; // all that was answered right (kit/progress.js): what erases it erases this
+  const STORE = "attention-by-hand"; // all that was answered right (kit/progress.js): what erases it erases this
   const KEYS = "Ctrl+Enter runs. Esc, then Tab leaves the editor.";
   const SIZE = "The first run loads Python, some 10 MB.";
   const FROM_DISK = [
@@ -257,7 +257,7 @@
   const solved = {
     all() {
       try {
-        return [...JSON.parse(localStorage.getItem(RIGHT)).right];
+        return [...JSON.parse(localStorage.getItem(STORE)).right];
       } catch {
         return [];
       }
@@ -266,7 +266,7 @@
     add(key) {
       if (solved.has(key)) return;
       try {
-        localStorage.setItem(RIGHT, JSON.stringify({ right: [...solved.all(), key] }));
+        localStorage.setItem(STORE, JSON.stringify({ right: [...solved.all(), key] }));
       } catch {
         /* said by NOTHING_KEPT */
       }

@@ -223,8 +223,9 @@
       widget.render({ model, el: slot });
       slot.model = model; // for the curious, in the browser's console
       const { shared: checks = {}, bounds, still: draw } = widget;
-      const all = checks && { ...bounds, ...checks };
-      const shared = Object.keys(all).filter((trait) => all[trait]);
+      // Nothing is shared of a widget whose state is an answer, and no trait whose check is false.
+      const isShared = (trait) => checks !== false && checks[trait] !== false;
+      const shared = Object.keys({ ...bounds, ...checks }).filter(isShared);
       alive.set(name, { model, shared, checks, bounds, start: first, draw });
       if (settings.has(name)) restore(name);
     } catch (error) {
