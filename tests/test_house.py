@@ -565,6 +565,18 @@ def test_pages_name_commands_that_exist(page):
     assert named(page) <= commands()
 
 
+def test_scripts_and_styles_have_short_lines():
+    offences = [
+        f"{file.relative_to(ROOT)}:{number}"
+        for room in ("_ext", "attnlib", "tests")
+        for file in (ROOT / room).rglob("*.[cj]s*")
+        if file.suffix in {".js", ".css"}
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > 100
+    ]
+    assert_none(offences, "Biome leaves long templates and comments; break them at 100 columns")
+
+
 def test_pre_commit_runs_what_make_lint_runs():
     settings = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     assert [hook["entry"] for repo in settings["repos"] for hook in repo["hooks"]] == ["make lint"]

@@ -24,7 +24,9 @@ const failed = new Promise((_, reject) => {
 });
 failed.catch(() => {});
 
-/** fetch, which says how much of the files has come; Pyodide would wait for ever for one that fails. */
+/**
+ * fetch, which says how much of the files has come; Pyodide would wait for ever for one that fails.
+ */
 function counting(all) {
   const plain = self.fetch.bind(self);
   let come = 0;

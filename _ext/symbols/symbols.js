@@ -1,8 +1,8 @@
 /* Linked reading: a symbol that somebody points at lights up wherever it stands on the page, in the
    formulas, in the code and in the widgets, and a small box says what it means. Each displayed
    equation has a button: it copies the equation, as TeX and as NumPy, and lists its symbols, so
-   that the arrow keys reach them with one stop for Tab. What is known of the symbols comes with this
-   file (_ext/symbols). */
+   that the arrow keys reach them with one stop for Tab. What is known of the symbols comes with
+   this file (_ext/symbols). */
 (() => {
   "use strict";
   const known = KNOWN;
@@ -36,7 +36,8 @@
     if (rowsInCode.includes(row)) names.set(row, name);
   }
 
-  /* A glyph is an empty element whose class says which letter it draws: mjx-c1D444 is an italic Q. */
+  /* A glyph is an empty element whose class says which letter it draws: mjx-c1D444 is an italic
+     Q. */
   const ACCENTS = { "˜": "~", ˆ: "^" };
   function letter(glyph) {
     const code = /mjx-c([0-9A-F]+)/.exec(glyph.className)?.[1];
@@ -148,8 +149,12 @@
       `.widget-slot:not([data-points]) :is(${parts}) {
       &:not(path, .cells) { outline: 2px solid var(--lit); }
       &:is(path) { filter: drop-shadow(0 0 2px var(--lit)) drop-shadow(0 0 2px var(--lit)); } }`;
-    light.replaceSync(`@media screen { article { --lit: var(--${role}); }
-      article [data-symbol=${quoted(name)}] { background: var(--lit-ground); box-shadow: 0 0.12em var(--lit); }
+    light.replaceSync(`@media screen {
+      article { --lit: var(--${role}); }
+      article [data-symbol=${quoted(name)}] {
+        background: var(--lit-ground);
+        box-shadow: 0 0.12em var(--lit);
+      }
       ${places} }`);
   }
 
@@ -172,9 +177,8 @@
 
   /* The letters as the page draws them, if it does, or else in the face of the text. */
   function drawn({ name, html }) {
-    const first = article.querySelector(
-      `mjx-math [data-symbol=${quoted(name)}]:not([data-row], :has(+ [data-symbol=${quoted(name)}]))`,
-    );
+    const same = `[data-symbol=${quoted(name)}]`;
+    const first = article.querySelector(`mjx-math ${same}:not([data-row], :has(+ ${same}))`);
     const letters = make("span", { className: "letters" });
     letters.innerHTML = html;
     if (!first || name.startsWith("d") || first.previousElementSibling?.dataset.symbol === name)
@@ -196,7 +200,10 @@
     line.firstElementChild.style.color = `var(--${role})`;
     const row = place?.dataset.row;
     const meaning = make("span");
-    meaning.innerHTML = `${row ? `<i>${row}</i> is a row of it: ` : ""}${means}${shape && `, <span class="shape">${shape}</span>`}`;
+    meaning.innerHTML =
+      (row ? `<i>${row}</i> is a row of it: ` : "") +
+      means +
+      (shape && `, <span class="shape">${shape}</span>`);
     line.append(meaning);
     const words = hereInCode(symbol) ? code : [];
     if (!words.length) return [line];

@@ -1,9 +1,9 @@
 /**
- * Stands in for the engine of Encoder: the same contract, no model. Words are tokens; queries, keys,
- * values and states are numbers that follow from the words and their places, the weights follow from
- * these by the formula. `standIn.fail` makes the next reading fail; `standIn.asked` lists what was read;
- * `standIn.settle()` brings the exact numbers, `standIn.slow()` a browser without SIMD; with
- * `standIn.held` a reading waits for `standIn.go()`.
+ * Stands in for the engine of Encoder: the same contract, no model. Words are tokens; queries,
+ * keys, values and states are numbers that follow from the words and their places, the weights
+ * follow from these by the formula. `standIn.fail` makes the next reading fail; `standIn.asked`
+ * lists what was read; `standIn.settle()` brings the exact numbers, `standIn.slow()` a browser
+ * without SIMD; with `standIn.held` a reading waits for `standIn.go()`.
  */
 (() => {
   const [LAYERS, HEADS, D] = [6, 12, 384];

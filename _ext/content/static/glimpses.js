@@ -1,6 +1,6 @@
-/* What a link leads to, shown at the link: what a term means, which paper is cited, an equation, the
-   caption of a figure. It opens under the pointer, by Tab or at a touch, and closes at Escape. The
-   link leads on as ever: by a click, by Enter, by a second touch. */
+/* What a link leads to, shown at the link: what a term means, which paper is cited, an equation,
+   the caption of a figure. It opens under the pointer, by Tab or at a touch, and closes at Escape.
+   The link leads on as ever: by a click, by Enter, by a second touch. */
 "use strict";
 
 const article = document.querySelector("article");

@@ -4,8 +4,8 @@
  * Nothing of it is loaded before a sentence is read. What then arrives comes as scripts, which a
  * page may load over http and from disk, and each script hands its content to `take`. A script that
  * runs without doing so was damaged on its way: half of it is missing, or a network that wants a
- * login first has answered with a page of its own. encoder_loader.js comes first, and its `read` and
- * `stop` replace those below.
+ * login first has answered with a page of its own. encoder_loader.js comes first, and its `read`
+ * and `stop` replace those below.
  */
 (() => {
   "use strict";

@@ -149,7 +149,9 @@
     }
   }
 
-  /** Ends the readings of an owner; when nobody else reads, what is not yet on its way stays away. */
+  /**
+   * Ends the readings of an owner; when nobody else reads, what is not yet on its way stays away.
+   */
   function stop(owner) {
     end(owner, "Stopped.");
     if (readings.size || status.state !== "loading") return;

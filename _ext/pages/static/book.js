@@ -3,7 +3,8 @@
 
 const HERE = document.currentScript.src || location.href; // where the other scripts are
 
-/* The keys of the storage and the names of the events are those of attnlib/widgets/kit/progress.js. */
+/* The keys of the storage and the names of the events are those of
+   attnlib/widgets/kit/progress.js. */
 const STORE = "attention-by-hand";
 const PLACE = "attention-by-hand-place";
 const CHANGED = "attention-by-hand:progress";
@@ -151,8 +152,8 @@ addEventListener(PREDICTED, (event) => {
   for (const answer of answers) if (answer.dataset.after === event.detail) answer.open = true;
 });
 
-/* On paper nothing opens: there the answers stand at the end of their chapter, and each says to what
-   (folding.py). A widget keeps its own for readers without JavaScript; it gives a copy. */
+/* On paper nothing opens: there the answers stand at the end of their chapter, and each says to
+   what (folding.py). A widget keeps its own for readers without JavaScript; it gives a copy. */
 let moved = [];
 let endings = [];
 
@@ -204,8 +205,9 @@ function putBack() {
 addEventListener("beforeprint", gather);
 addEventListener("afterprint", putBack);
 
-/* Linked reading (_ext/symbols/symbols.js) comes when somebody points at what it knows, goes on by Tab, or
-   touches anything: on a phone the buttons of the equations are there before one scrolls to them. */
+/* Linked reading (_ext/symbols/symbols.js) comes when somebody points at what it knows, goes on by
+   Tab, or touches anything: on a phone the buttons of the equations are there before one scrolls to
+   them. */
 const linked = document.createElement("script");
 linked.src = new URL("symbols.js", HERE);
 const KNOWN = "mjx-container, .math, pre, code, .widget-slot";
@@ -232,12 +234,13 @@ function tick() {
     );
   }
 }
-const ANNOUNCED = ["storage", CHANGED, "pageshow"]; // progress was made or erased, here or elsewhere
+// Progress was made or erased, here or elsewhere.
+const ANNOUNCED = ["storage", CHANGED, "pageshow"];
 for (const event of ANNOUNCED) addEventListener(event, tick);
 
-/* A chapter is where the reader is, and the section. The start page leads on to it, and the contents
-   of pages that are no chapters mark it; only this browser knows. What was kept counts only if there
-   is a link to it. */
+/* A chapter is where the reader is, and the section. The start page leads on to it, and the
+   contents of pages that are no chapters mark it; only this browser knows. What was kept counts
+   only if there is a link to it. */
 const begin = document.querySelector(".begin a");
 const chapter = location.pathname.match(/[/](chapters[/][^/]+[.]html)$/)?.[1];
 

@@ -1,8 +1,8 @@
 /**
  * Exercises that are solved in the page: an editor, Run, and what the course's checkers say.
  *
- * The first click on Run starts Python in a worker (_ext/practice/worker.js); nothing of it is fetched
- * before. A slot answers programs too: `slot.code` is what the reader has written, and
+ * The first click on Run starts Python in a worker (_ext/practice/worker.js); nothing of it is
+ * fetched before. A slot answers programs too: `slot.code` is what the reader has written, and
  * `slot.run()` promises {passed, message, output}.
  */
 (() => {
@@ -11,7 +11,8 @@
   const MOST_MEMORY = 256 * 2 ** 20; // bytes; a worker never gives any back
   const MOST_TEXT = 20_000; // letters that a run may show; Python itself stops at half of that
   const KEPT = "attention-by-hand-practice/";
-  const STORE = "attention-by-hand"; // all that was answered right (kit/progress.js): what erases it erases this
+  // All that was answered right (kit/progress.js): what erases it erases this.
+  const STORE = "attention-by-hand";
   const KEYS = "Ctrl+Enter runs. Esc, then Tab leaves the editor.";
   const SIZE = "The first run loads Python, some 10 MB.";
   const FROM_DISK = [
@@ -180,7 +181,9 @@
 
   // ------------------------------------------------------------------------------- an editor
 
-  /** A textarea for Python: Tab, Enter and Backspace know about indentation; Esc, then Tab leaves. */
+  /**
+   * A textarea for Python: Tab, Enter and Backspace know about indentation; Esc, then Tab leaves.
+   */
   function editor(area, go) {
     // Keeps the browser's own undo, which a new value would lose.
     const put = (text) =>

@@ -7,9 +7,9 @@
  * takes the place of "./kit.js". If a module fails, the picture stays as it is, with a note.
  *
  * What a reader has set stands behind # in the page's address, where it survives a reload and the
- * way back, and can be sent to others: #plane.sentence=money&plane.asks=1, behind a heading's anchor
- * if there is one. The second Plane of a page is plane-2. What is not as Python would accept it, or
- * what the widget cannot draw, is as if it were not there.
+ * way back, and can be sent to others: #plane.sentence=money&plane.asks=1, behind a heading's
+ * anchor if there is one. The second Plane of a page is plane-2. What is not as Python would accept
+ * it, or what the widget cannot draw, is as if it were not there.
  */
 (() => {
   const files = new Map(); // what several widgets import: name of a file, its text
@@ -29,7 +29,8 @@
   /** The address of a text as a module, after those of what it imports. */
   function addressOf(source) {
     const linked = source.replace(/(?<= from )"\.\/(\w+)\.js"/g, (_, file) => {
-      if (!places.has(file)) places.set(file, addressOf(files.get(file) ?? "")); // none: a view that the page does not show
+      // None: a view that the page does not show.
+      if (!places.has(file)) places.set(file, addressOf(files.get(file) ?? ""));
       return JSON.stringify(places.get(file));
     });
     return URL.createObjectURL(new Blob([linked], { type: "text/javascript" }));
@@ -79,8 +80,8 @@
   const LONGEST = 2000; // letters of one setting
   const MOST = 100; // settings of one address: no page has more
   // A number that is none, in an attribute that places or shapes a part of a picture.
-  const BROKEN =
-    /\s(?:d|points|style|transform|viewBox|width|height|opacity|[cr]?[xy][12]?|r)="[^"]*\b(?:NaN|undefined)\b/;
+  const PLACING = "d|points|style|transform|viewBox|width|height|opacity|[cr]?[xy][12]?|r";
+  const BROKEN = new RegExp(String.raw`\s(?:${PLACING})="[^"]*\b(?:NaN|undefined)\b`);
   const alive = new Map(); // name of a slot: its model, how it began, and what may be set
   let settings = new Map(); // name of a slot: {trait: its value as text}
   let anchor = "";
@@ -232,7 +233,8 @@
       const note = document.createElement("p");
       note.className = "widget-note";
       note.setAttribute("role", "alert");
-      note.textContent = `This widget could not start, so the picture shows how it begins. (${error.message})`;
+      note.textContent =
+        "This widget could not start, so the picture shows how it begins. " + `(${error.message})`;
       slot.append(note);
     }
   }

@@ -153,8 +153,9 @@ function drawing({ tokens, weights, allowed: may, output }, row) {
   const side = size / tokens.length;
   const top = Math.max(...weights[row]);
   const label =
-    `Heatmap of the attention weights, ${tokens.length} by ${tokens.length}. Row ${tokens[row]}: largest weight ` +
-    `${two(top)} on ${tokens[weights[row].indexOf(top)]}. The table below holds the numbers.`;
+    `Heatmap of the attention weights, ${tokens.length} by ${tokens.length}. Row ${tokens[row]}: ` +
+    `largest weight ${two(top)} on ${tokens[weights[row].indexOf(top)]}. The table below holds ` +
+    `the numbers.`;
   return sheet(
     "sheet",
     width,
@@ -244,7 +245,12 @@ ${select("divisor", DIVISORS, s.divisor)}</label>
 <label class="wide"><span>Mask</span>
 ${select("mask", MASKS, s.mask)}</label>
 <label><span>${windowed ? "Window width" : "Real tokens"}</span>
-<span class="with-value">${element("input", { type: "range", name: "extent", ...extent, disabled: !covers })}
+<span class="with-value">${element("input", {
+      type: "range",
+      name: "extent",
+      ...extent,
+      disabled: !covers,
+    })}
 <b class="number">${extent.value}</b></span></label>
 <label><span>Query row</span>
 ${select(
@@ -299,7 +305,8 @@ export function live(view) {
       );
     }
     view.say("");
-    view.set({ sentence: event.target.value, pointed: null }); // another cell is under the pointer now
+    // Another cell is under the pointer now.
+    view.set({ sentence: event.target.value, pointed: null });
   });
   view.on("sentence", "focusout", (event) => {
     event.target.value = view.state().sentence;
@@ -324,6 +331,7 @@ export function live(view) {
     view.set({ pointed: cell?.inside ? cell : null });
   });
   view.on("sheet", "pointerout", (event, svg) => {
-    if (!svg.contains(event.relatedTarget)) view.set({ pointed: null }); // not from a cell to its number
+    // Not from a cell to its number.
+    if (!svg.contains(event.relatedTarget)) view.set({ pointed: null });
   });
 }

@@ -1,9 +1,11 @@
 /**
  * Backwards: from one number of the output back to X, box by box. Above stand the numbers of "Chai
- * piyo", below them their slopes; any of them can be nudged, to see whether its slope told the truth.
+ * piyo", below them their slopes; any of them can be nudged, to see whether its slope told the
+ * truth.
  *
- * Nothing here knows an equation of the backward pass. A number knows what it goes into and how much
- * a nudge arrives there times; slopes along a path are multiplied, those of several paths are added.
+ * Nothing here knows an equation of the backward pass. A number knows what it goes into and how
+ * much a nudge arrives there times; slopes along a path are multiplied, those of several paths are
+ * added.
  */
 import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
 import { dotProducts, multiply, numpyArray, softmax } from "../kit/numbers.js";
@@ -223,7 +225,9 @@ function cell(s, now, name, links) {
     role: "button",
     tabindex: s.cell === name ? 0 : -1,
     "aria-pressed": String(s.cell === name),
-    "aria-label": `${spoken(name)}: ${blocked ? "blocked" : short(value)}${known ? `, slope ${signed(slope)}` : ""}`,
+    "aria-label":
+      `${spoken(name)}: ` +
+      `${blocked ? "blocked" : short(value)}${known ? `, slope ${signed(slope)}` : ""}`,
   };
   return element(
     "g",
@@ -242,7 +246,9 @@ function cell(s, now, name, links) {
     blocked &&
       element("path", {
         class: "hatch",
-        d: `M${x} ${y + 18}l18 -18M${x} ${y + 36}l36 -36M${x + 14} ${y + 36}l36 -36M${x + 32} ${y + 36}l18 -18`,
+        d:
+          `M${x} ${y + 18}l18 -18M${x} ${y + 36}l36 -36M${x + 14} ${y + 36}l36 -36M${x + 32} ` +
+          `${y + 36}l18 -18`,
       }),
     !blocked &&
       text(
@@ -300,7 +306,10 @@ function drawing(s, now) {
     WORDS.map((word, i) => text(word, x, y + (i + 0.5) * TALL + 4, "muted"));
   const heads = Object.entries(BOXES).map(([id, [x, y, role]]) => {
     const [letter, low] = id.split("_");
-    const lean = html`<tspan font-style="italic">${LETTER[id] ?? letter}</tspan>${low && html`<tspan dy="3" class="low">${low}</tspan>`}`;
+    const lean = html`<tspan
+font-style="italic">${LETTER[id] ?? letter}</tspan>${
+      low && html`<tspan dy="3" class="low">${low}</tspan>`
+    }`;
     return text(lean, x, y - 6, role, { class: "letter" });
   });
   const all = {
@@ -308,7 +317,8 @@ function drawing(s, now) {
     role: "group",
     "data-part": "graph",
     "aria-label":
-      "From X to the one number at the top. Arrow keys go from number to number; page keys walk back and forth.",
+      "From X to the one number at the top. Arrow keys go from number to number; page keys walk " +
+      "back and forth.",
   };
   return element(
     "svg",
@@ -323,7 +333,8 @@ function drawing(s, now) {
       { class: next.has("L") ? "fed loss" : "loss" },
       element("rect", { x: LOSS.x, y: LOSS.y, width: 2 * WIDE, height: TALL, class: "back" }),
       text(
-        html`<tspan font-style="italic">L</tspan> = <tspan font-style="italic">Z</tspan><tspan dy="3" class="low">${s.row + 1}${s.column + 1}</tspan>`,
+        html`<tspan font-style="italic">L</tspan> = <tspan font-style="italic">Z</tspan><tspan
+dy="3" class="low">${s.row + 1}${s.column + 1}</tspan>`,
         LOSS.x,
         LOSS.y - 6,
         "ink",
@@ -341,33 +352,40 @@ function drawing(s, now) {
 const CAPTIONS = {
   forwards: [
     "Forwards",
-    html`each number goes into the boxes that its wires lead to, and at last into <i>L</i>, one number of <i>Z</i>. Which way should each one move to make <i>L</i> larger?`,
+    html`each number goes into the boxes that its wires lead to, and at last into <i>L</i>, one
+number of <i>Z</i>. Which way should each one move to make <i>L</i> larger?`,
   ],
   Z: [
     "L and Z",
-    html`<i>L</i> is an entry of <i>Z</i>. Nudge that entry and <i>L</i> moves as much: slope 1. The others do nothing: slope 0.`,
+    html`<i>L</i> is an entry of <i>Z</i>. Nudge that entry and <i>L</i> moves as much: slope 1. The
+others do nothing: slope 0.`,
   ],
   V: [
     "Values",
-    html`a value arrives in each row of <i>Z</i> as many times as its weight there says. Times the slope there, and added, that is its slope.`,
+    html`a value arrives in each row of <i>Z</i> as many times as its weight there says. Times the
+slope there, and added, that is its slope.`,
   ],
   A: [
     "Weights",
-    html`a weight arrives in its row of <i>Z</i> times the value that it carries, one path for each number of the value.`,
+    html`a weight arrives in its row of <i>Z</i> times the value that it carries, one path for each
+number of the value.`,
   ],
   S: [
     "Scores",
-    "a score raises its own weight and lowers the others of its row: two paths, added. The slopes of a row add up to 0.",
+    "a score raises its own weight and lowers the others of its row: two paths, added. The " +
+      "slopes of a row add up to 0.",
   ],
   Q: ["Queries", "a query goes into each score of its row, times the key that it meets there."],
   K: ["Keys", "a key goes into each score of its column, times the query that it meets there."],
   W: [
     "What is learnt",
-    html`an entry works for every word. It arrives times the word’s entry in <i>X</i>, and what comes back from all words is added.`,
+    html`an entry works for every word. It arrives times the word’s entry in <i>X</i>, and what
+comes back from all words is added.`,
   ],
   X: [
     "X, the layer below",
-    "a word went into its query, its key and its value: six paths, added. This is what the layer below is asked to change.",
+    "a word went into its query, its key and its value: six paths, added. This is what the layer " +
+      "below is asked to change.",
   ],
 };
 
@@ -385,18 +403,25 @@ function title(name) {
 function ledger(s, now) {
   const [id, i, j] = parts(s.cell);
   const blocked = (id === "S" || id === "A") && !free(s, i, j);
-  const head = html`<p class="who"><span>${title(s.cell)}</span> <span>${written(s.cell)} = ${blocked ? "blocked" : short(now.nudged.made[id][i][j])}</span></p>`;
+  const head = html`<p class="who"><span>${title(s.cell)}</span> <span>${written(s.cell)} =
+${blocked ? "blocked" : short(now.nudged.made[id][i][j])}</span></p>`;
   const box = (...content) =>
     element("div", { class: "ledger", "data-key": `${s.cell} ${s.stage}` }, head, content);
   if (!reached(s, id))
     return box(
-      html`<p class="hint">Its slope is not known yet. Nudge it and look at <i>L</i>, or walk back until the slopes come to it.</p>`,
+      html`<p class="hint">Its slope is not known yet. Nudge it and look at <i>L</i>, or walk back
+until the slopes come to it.</p>`,
     );
   const all = into(s, now.made, s.cell);
-  const paths = all.length > 3 ? all.filter(([, times]) => times) : all; // of many those that arrive
+  // Of many those that arrive.
+  const paths = all.length > 3 ? all.filter(([, times]) => times) : all;
   if (!all.length)
     return box(
-      html`<p class="hint">${blocked ? "Nobody may look here, so it goes into nothing" : html`It does not go into <i>L</i>`}: its slope is <b>0</b>.</p>`,
+      html`<p class="hint">${
+        blocked
+          ? "Nobody may look here, so it goes into nothing"
+          : html`It does not go into <i>L</i>`
+      }: its slope is <b>0</b>.</p>`,
     );
   const how = (by) =>
     by === "softmax"
@@ -404,12 +429,23 @@ function ledger(s, now) {
       : by === "1"
         ? "itself"
         : html`${written(by)}${(id === "Q" || id === "K") && "/√2"}`;
-  const rows = paths.map(
-    ([to, times, by]) =>
-      html`<tr><th scope="row">${written(to)}</th><td>${signed(now.slopes[to])}</td><td>${short(times)} <span class="by">${how(by)}</span></td><td>${signed(times * now.slopes[to])}</td></tr>`,
-  );
-  return box(html`<table><tr><th scope="col">goes into</th><th scope="col">slope there</th><th scope="col">× arrives</th><th scope="col">=</th></tr>${rows}
-<tr class="sum"><th scope="row" colspan="3">${paths.length < all.length ? `${paths.length} of ${all.length} paths arrive; added` : all.length > 1 ? `${all.length} paths, added` : "one path"}: its slope</th><td data-part="slope">${signed(now.slopes[s.cell])}</td></tr></table>`);
+  const rows = paths.map(([to, times, by]) => {
+    const arrives = html`${short(times)} <span class="by">${how(by)}</span>`;
+    const cells = [signed(now.slopes[to]), arrives, signed(times * now.slopes[to])].map(
+      (content) => html`<td>${content}</td>`,
+    );
+    return html`<tr><th scope="row">${written(to)}</th>${cells}</tr>`;
+  });
+  return box(html`<table><tr><th scope="col">goes into</th><th scope="col">slope there</th><th
+scope="col">× arrives</th><th scope="col">=</th></tr>${rows}
+<tr class="sum"><th scope="row"
+colspan="3">${
+    paths.length < all.length
+      ? `${paths.length} of ${all.length} paths arrive; added`
+      : all.length > 1
+        ? `${all.length} paths, added`
+        : "one path"
+  }: its slope</th><td data-part="slope">${signed(now.slopes[s.cell])}</td></tr></table>`);
 }
 
 const CHART = { left: 54, top: 12, wide: 288, tall: 90 };
@@ -431,7 +467,8 @@ function chart(s, now) {
     "chart",
     360,
     146,
-    `L against the nudge of ${spoken(s.cell)}: now ${short(now.nudged.loss)}${known ? `; its slope foretold ${short(predicted(s.nudge))}` : ""}`,
+    `L against the nudge of ${spoken(s.cell)}: now ${short(now.nudged.loss)}` +
+      (known ? `; its slope foretold ${short(predicted(s.nudge))}` : ""),
     text(html`<tspan font-style="italic">L</tspan>`, left - 8, top + tall / 2 + 4, "ink", end),
     high - low > 0.02 && [
       text(short(high, 2), left - 6, y(high) + 6, "muted", end),
@@ -487,21 +524,40 @@ export function picture(s) {
     [0, 1].map((c) => [`${i}.${c}`, `${word}’s output, number ${c + 1}`]),
   );
   return [
-    html`<div class="top"><div class="keys">${key("back", "One box forwards again", "◀", at === 0)}${element(
+    html`<div class="top"><div
+class="keys">${key("back", "One box forwards again", "◀", at === 0)}${element(
       "button",
       { type: "button", name: "play", class: "play" },
       s.playing ? "❚❚ Pause" : "Walk back",
     )}${key("next", "One box further back", "▶", at === STAGES.length - 1)}</div>
 <div class="chips" role="group" aria-label="How far back" data-part="chips">${chips}</div>
-<div class="reserved caption">${STAGES.map((stage) => html`<p class="ghost" aria-hidden="true">${caption(stage)}</p>`)}<p role="status"><span data-key="${s.stage}">${caption(s.stage)}</span></p></div></div>`,
+<div class="reserved caption">${STAGES.map(
+      (stage) => html`<p class="ghost" aria-hidden="true">${caption(stage)}</p>`,
+    )}<p role="status"><span data-key="${s.stage}">${caption(s.stage)}</span></p></div></div>`,
     html`<div class="said">${ledger(s, now)}
-<label class="nudge"><span data-key="${s.cell}">Nudge ${written(s.cell)} by <b class="number" data-part="by">${signed(s.nudge, 2)}</b></span>
-${slider("nudge", s, { step: 0.05, value: s.nudge, "aria-label": `Nudge ${spoken(s.cell)}`, "aria-valuetext": signed(s.nudge, 2) })}</label>
-<p class="verdict" role="status"><span><i>L</i> moves by</span> <b data-part="really">${signed(moves, 4)}</b>${known && html`<span>foretold:</span> <b data-part="foretold">${signed(s.nudge * now.slopes[s.cell], 4)}</b>`}</p></div>`,
+<label class="nudge"><span data-key="${s.cell}">Nudge ${written(s.cell)} by <b class="number"
+data-part="by">${signed(s.nudge, 2)}</b></span>
+${slider("nudge", s, {
+  step: 0.05,
+  value: s.nudge,
+  "aria-label": `Nudge ${spoken(s.cell)}`,
+  "aria-valuetext": signed(s.nudge, 2),
+})}</label>
+<p class="verdict" role="status"><span><i>L</i> moves by</span> <b
+data-part="really">${signed(moves, 4)}</b>${
+      known &&
+      html`<span>foretold:</span> <b
+data-part="foretold">${signed(s.nudge * now.slopes[s.cell], 4)}</b>`
+    }</p></div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<div class="plot">${chart(s, now)}</div>`,
-    html`<div class="controls"><label class="wide"><span>Wanted larger, <i>L</i></span>${select("wanted", wanted, `${s.row}.${s.column}`)}</label>
-<label class="switch wide">${element("input", { type: "checkbox", name: "causal", checked: s.causal })}<span>Causal mask: no later words</span></label>${buttons()}</div>`,
+    html`<div class="controls"><label class="wide"><span>Wanted larger,
+<i>L</i></span>${select("wanted", wanted, `${s.row}.${s.column}`)}</label>
+<label class="switch wide">${element("input", {
+      type: "checkbox",
+      name: "causal",
+      checked: s.causal,
+    })}<span>Causal mask: no later words</span></label>${buttons()}</div>`,
     () => tables(now, s),
   ];
 }

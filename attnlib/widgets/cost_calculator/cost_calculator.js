@@ -37,10 +37,15 @@ const MODELS = {
   "4096 32 36": "Qwen3 8B",
   "": "your own",
 };
-/** Heads that share keys and values in the models that do so: each of the four has 8 heads of keys. */
+/**
+ * Heads that share keys and values in the models that do so: each of the four has 8 heads of keys.
+ */
 const SHARED = { "4096 32 32": 4, "4096 32 36": 4, "8192 64 80": 8, "16384 128 126": 16 };
 const BLOCK = 128;
-/** FLOPs a byte from which an A100 need not wait: those a second, in 16-bit floats, by its bytes a second (NVIDIA's data sheet). */
+/**
+ * FLOPs a byte from which an A100 need not wait: those a second, in 16-bit floats, by its bytes a
+ * second (NVIDIA's data sheet).
+ */
 const RIDGE = 312 / 1.555;
 const STOPS = Array.from({ length: 27 }, (_, half) => Math.round(2 ** (7 + half / 2)));
 
@@ -77,7 +82,10 @@ export const shared = {
   memory: (x) => typeof x === "number" && x > 0 && x <= 1e6,
 };
 
-/** FLOPs of one layer by part; bytes: the weights of one layer, the cache of all; FLOPs for each byte moved. */
+/**
+ * FLOPs of one layer by part; bytes: the weights of one layer, the cache of all; FLOPs for each
+ * byte moved.
+ */
 export function compute({ kind, n, d_model, n_heads, n_layers, bytes, width, group }) {
   const d_k = d_model / n_heads;
   const linear = kind === "linear";
@@ -131,7 +139,8 @@ export function amount(number, unit, whole = false) {
   const scaled = number / 1000 ** power;
   let digits = scaled.toPrecision(3);
   if (power === 0) digits = String(Number(scaled.toPrecision(4)));
-  else if (scaled >= 999.5) digits = scaled.toFixed(0); // three digits would be written as a power of ten
+  // Three digits would be written as a power of ten.
+  else if (scaled >= 999.5) digits = scaled.toFixed(0);
   return `${digits} ${["", "k", "M", "G", "T", "P", "E"][power]}${unit}`.trim();
 }
 
@@ -264,8 +273,8 @@ function drawing(s, found) {
     SHEET.width,
     SHEET.height,
     "Bytes held at once against tokens, with the limit, five curves; and the share of its FLOPs " +
-      "that the chip can do against FLOPs a byte, for reading a prompt and for writing a token; the table below " +
-      "holds the numbers",
+      "that the chip can do against FLOPs a byte, for reading a prompt and for writing a token; " +
+      "the table below holds the numbers",
     memories(s, found),
     roofline(found),
   );
@@ -323,9 +332,9 @@ ${number("fits", fits(found, s) ? "this text does" : "this text does not")}</spa
 <span>of the time the chip waits, writing one token</span></p>
 ${buttons()}</div>`,
     html`<div class="picture">${drawing(s, found)}</div>`,
-    html`<p class="cell">Above: the weights of one layer and the cache of all; dashed, the memory there
-is. The model's own memory is not counted. d_ff is 4 d_model. Below: scores and blend on an A100, 312
-tera-FLOPs and 1.555 terabytes a second.</p>`,
+    html`<p class="cell">Above: the weights of one layer and the cache of all; dashed, the memory
+there is. The model's own memory is not counted. d_ff is 4 d_model. Below: scores and blend on an
+A100, 312 tera-FLOPs and 1.555 terabytes a second.</p>`,
     () => html`<div class="visually-hidden" data-part="table">${numbers(s)}</div>`,
   ];
 }
@@ -383,7 +392,8 @@ export function code(state) {
     kind === "window"
       ? [
           "distance = np.abs(np.arange(n)[:, None] - np.arange(n)) if n <= 4096 else None",
-          `pairs = n * ${2 * width + 1} - ${width * (width + 1)} if n > ${width} else n**2  # |i - j| <= ${width}`,
+          `pairs = n * ${2 * width + 1} - ${width * (width + 1)} if n > ${width} else n**2  # |i ` +
+            `- j| <= ${width}`,
           `assert distance is None or pairs == (distance <= ${width}).sum()`,
         ]
       : ["pairs = n**2"];
@@ -408,7 +418,8 @@ export function code(state) {
     `kept = ${linear ? "d_k / 2" : kept}  # keys and values that are fetched for one token`,
     `cache = 2 * n_layers * size * kept * d_model / ${shared}`,
     `fetches = ${inBlocks ? `-(-n // ${BLOCK})` : 1}  # of keys and values, for a prompt`,
-    `moved = size * 2 * n * d_model * (1 + fetches / ${shared})${inBlocks || linear ? "" : " + 4 * weights"}`,
+    `moved = size * 2 * n * d_model * (1 + fetches / ` +
+      `${shared})${inBlocks || linear ? "" : " + 4 * weights"}`,
     "reading = attention / moved  # FLOPs a byte",
     linear
       ? "writing = 4 * d_k / (2 + 2 * d_k) / size"

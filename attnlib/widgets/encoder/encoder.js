@@ -1,26 +1,31 @@
 /**
- * Encoder: all-MiniLM-L6-v2 at work, in the page. This file has what all views share: the text that is
- * typed, the way of the model to the page, the order of readings. It reads nothing before a click.
+ * Encoder: all-MiniLM-L6-v2 at work, in the page. This file has what all views share: the text that
+ * is typed, the way of the model to the page, the order of readings. It reads nothing before a
+ * click.
  *
  * A view is a file that exports one object under the view's name, with
  *   label            its name for those who do not see it
  *   pageState        states of the page alone; with `lens: null` a microscope
- *   fields(s)        the texts that are typed: [{ name (a trait), label, tries: [[short name, text], ...] }]
- *   wants(s)         the readings it needs for this state: [{ text, hidden }, ...]; asked again after each
+ *   fields(s)        the texts that are typed:
+ *                    [{ name (a trait), label, tries: [[short name, text], ...] }]
+ *   wants(s)         the readings it needs for this state: [{ text, hidden }, ...]; asked again
+ *                    after each
  *   fits(reading)    "", or why the view cannot show this one
- *   grows(view, growing, now)   if it has to do something as the tokens and layers of a new sentence come
+ *   grows(view, growing, now)   if it has to do something as the tokens and layers of a new
+ *                    sentence come
  *   pose(s)          if things glide in it, the numbers that do (kit/mount.js)
- *   picture(s, now)  its sections, one element each, always as many; a function is for the ear alone
+ *   picture(s, now)  its sections, one element each, always as many; a function is for the ear
+ *                    alone
  *   compute(s, now)  the numbers that it draws, if a test is to have them
  *   code(s, now)     the lines of "Copy as NumPy"
  *   live(view, tools)  listens to its controls
- * `now` is { readings: for each of wants(s) a Reading or null, current: whether all are there, last: the
- * readings that were complete last, or null, growing: one of which the first layers have come, or null }.
- * `find(s, want)` of reading.js gives a Reading by text; what a Reading holds stands there. What
- * was recorded for the first state is s.readings, as the view's part of encoder.py packs it.
- * `tools` has
- *   ask(rest)        reads what the view wants, after so many milliseconds of rest; whatever changes a
- *                    trait asks by itself
+ * `now` is { readings: for each of wants(s) a Reading or null, current: whether all are there,
+ * last: the readings that were complete last, or null, growing: one of which the first layers have
+ * come, or null }. `find(s, want)` of reading.js gives a Reading by text; what a Reading holds
+ * stands there. What was recorded for the first state is s.readings, as the view's part of
+ * encoder.py packs it. `tools` has
+ *   ask(rest)        reads what the view wants, after so many milliseconds of rest; whatever
+ *                    changes a trait asks by itself
  *   now()            what picture(s, now) gets
  *   read(text, { hidden, owner, tell })   one reading, not kept: a promise
  * A trait of a field is set as it is typed; a new text empties `hidden`.
@@ -51,7 +56,10 @@ const QUIET = 15; // seconds without a piece before the page says so
 const KEPT = 1500; // tokens of readings that are kept
 const LONGEST = 1000; // letters
 
-/** The engine; whether the reader has asked for it, and has typed; its readings by key, and what came last. */
+/**
+ * The engine; whether the reader has asked for it, and has typed; its readings by key, and what
+ * came last.
+ */
 export const pageState = {
   engine: IDLE,
   on: false,
@@ -101,7 +109,9 @@ export function picture(s) {
   const now = standing(s);
   const one = VIEWS[s.view];
   return [
-    html`<div class="entry${s.compact && " small"}">${one.fields(s).map((field) => entry(s, field))}</div>`,
+    html`<div class="entry${s.compact && " small"}">${one
+      .fields(s)
+      .map((field) => entry(s, field))}</div>`,
     loading(s, now),
     ...one.picture(s, now),
     about(s),
@@ -135,7 +145,8 @@ function entry(s, { name, label, tries = [] }) {
   return [
     element("label", { class: "main" }, html`<span>${label}</span>`, element("input", field)),
     tries.length > 0 &&
-      html`<p class="tries" role="group" aria-label="Sentences to try"><span>Try</span> ${tries.map(chip)}</p>`,
+      html`<p class="tries" role="group" aria-label="Sentences to try"><span>Try</span>
+${tries.map(chip)}</p>`,
   ];
 }
 
@@ -144,7 +155,8 @@ const mega = (bytes) => (bytes / 1e6).toFixed(1);
 /** The way of the model to the page: a button, how far it is, what it says. */
 function loading(s, now) {
   const { engine } = s;
-  const under = s.on && !s.last && s.busy && engine.state !== "failed"; // later, words come by the way
+  // Later, words come by the way.
+  const under = s.on && !s.last && s.busy && engine.state !== "failed";
   const offered =
     !s.kernel && !engine.missing && !under && (!s.on || engine.state === "failed" || s.failure);
   const cost =
@@ -154,8 +166,14 @@ function loading(s, now) {
   return html`<div class="load">${[
     offered && html`<button type="button" name="read">${name}</button>`,
     under &&
-      html`<progress max="${Math.max(engine.asked, 1)}" value="${engine.got}" aria-label="The model on its way"></progress><button type="button" name="stop">Stop</button>`,
-  ]}<p role="status" data-part="status" data-key="${[offered, under].map(Boolean).join()}">${element("span", { "data-key": html`${said}` }, said)}</p></div>`;
+      html`<progress max="${Math.max(engine.asked, 1)}" value="${engine.got}"
+aria-label="The model on its way"></progress><button type="button" name="stop">Stop</button>`,
+  ]}<p role="status" data-part="status"
+data-key="${[offered, under].map(Boolean).join()}">${element(
+    "span",
+    { "data-key": html`${said}` },
+    said,
+  )}</p></div>`;
 }
 
 function status(s, now, under) {
@@ -164,7 +182,10 @@ function status(s, now, under) {
   if (engine.missing) return engine.missing;
   if (s.on && (s.failure || engine.state === "failed")) return s.failure || engine.error;
   if (s.stuck)
-    return `Nothing has come for ${QUIET} seconds. To ask again, reload the page: what has come is kept.`;
+    return (
+      `Nothing has come for ${QUIET} seconds. To ask again, reload the page: what has come ` +
+      `is kept.`
+    );
   if (under && engine.state !== "ready")
     return engine.asked
       ? `${mega(engine.got)} of ${mega(engine.asked)} MB`
@@ -188,17 +209,24 @@ function status(s, now, under) {
       slow,
     ];
   return [
-    `Read on your machine, with a model in 8 bits${shares ? ": a share may still move by some hundredths" : ""}. `,
+    `Read on your machine, with a model in 8 ` +
+      `bits${shares ? ": a share may still move by some hundredths" : ""}. `,
     engine.error || slow || "The rest of its digits is on its way.",
   ];
 }
 
 /** What comes from where, and who learns what. */
-const about = (
-  s,
-) => html`<p class="about">The model is <a href="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2" rel="noopener">all-MiniLM-L6-v2</a>,
-Apache License 2.0. ${!s.kernel && "It comes from this site, in pieces; what you type stays on your machine."}
-${!s.kernel && !s.compact && "The site’s host can see which pieces of its word list are asked for: 256 words share one."}</p>`;
+const about = (s) => html`<p class="about">The model is <a
+href="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2"
+rel="noopener">all-MiniLM-L6-v2</a>,
+Apache License 2.0. ${
+  !s.kernel && "It comes from this site, in pieces; what you type stays on your machine."
+}
+${
+  !s.kernel &&
+  !s.compact &&
+  "The site’s host can see which pieces of its word list are asked for: 256 words share one."
+}</p>`;
 
 // --------------------------------------------------------------------------------- the page
 

@@ -1,6 +1,6 @@
 /**
- * Encoder, the view "heads": the words of a sentence and the lines between them of one head; all heads
- * small, one large; a word can be hidden, and the sentence is read again without it.
+ * Encoder, the view "heads": the words of a sentence and the lines between them of one head; all
+ * heads small, one large; a word can be hidden, and the sentence is read again without it.
  */
 import { grid, small } from "../kit/heads_grid.js";
 import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
@@ -82,7 +82,9 @@ function drawnHeads({ reading, allowed }) {
   return sheets.get(reading).drawn;
 }
 
-/** What changed most between two readings: [layer, head, row, column, before, after], one a head. */
+/**
+ * What changed most between two readings: [layer, head, row, column, before, after], one a head.
+ */
 function changes(reading, before, hides, many = 2) {
   const found = [];
   for (let l = 0; l < N_LAYERS; l++) {
@@ -174,7 +176,10 @@ function lines({ tokens, weights, row }, down) {
   );
 }
 
-/** The words above, which ask; the lines; the words below, which answer, each with its share and a way to hide it. */
+/**
+ * The words above, which ask; the lines; the words below, which answer, each with its share and a
+ * way to hide it.
+ */
 function ladder(s, now) {
   const { tokens, weights, allowed, row, top } = now;
   const columns = tokens.map((token) => `minmax(0,${room(token).toFixed(1)}fr)`).join(" ");
@@ -202,12 +207,18 @@ function ladder(s, now) {
   };
   const answer = (token, j) => {
     const kind = [j === top && "top", !allowed[row][j] && "gone"].filter(Boolean).join(" ");
-    return html`<span${kind && html` class="${kind}"`}><b>${cut(token)}</b><small>${allowed[row][j] ? two(weights[row][j]) : "–"}</small>${hide(token, j)}</span>`;
+    return html`<span${kind && html` class="${kind}"`}><b>${cut(token)}</b><small>${
+      allowed[row][j] ? two(weights[row][j]) : "–"
+    }</small>${hide(token, j)}</span>`;
   };
-  return html`<div class="ladder${(now.stale || !now.there) && " waits"}" tabindex="-1"><div class="rungs" data-part="ladder" data-key="${tokens.join(" ")}" style="--columns: ${columns}; --n: ${tokens.length}; --letters: ${Math.ceil(total)}">
-<p class="side asks">asks</p><div class="words asking" role="group" aria-label="Who asks">${tokens.map(asks)}</div>
+  return html`<div class="ladder${(now.stale || !now.there) && " waits"}" tabindex="-1"><div
+class="rungs" data-part="ladder" data-key="${tokens.join(" ")}"
+style="--columns: ${columns}; --n: ${tokens.length}; --letters: ${Math.ceil(total)}">
+<p class="side asks">asks</p><div class="words asking" role="group"
+aria-label="Who asks">${tokens.map(asks)}</div>
 ${lines(now, false)}${lines(now, true)}
-<p class="side answers">answers</p><div class="words answering">${tokens.map(answer)}</div></div></div>`;
+<p class="side answers">answers</p><div
+class="words answering">${tokens.map(answer)}</div></div></div>`;
 }
 
 /** In words: where the picked word looks, and what hiding did. */
@@ -216,23 +227,36 @@ function said(s, now) {
   const names = called(tokens);
   const where = `Layer ${s.layer + 1}, head ${s.head + 1}`;
   if (!there) return `${where}: on its way.`;
-  return html`${where}: <b class="query">${names[row]}</b> looks ${top < 0 ? "at nothing" : html`most at <b class="key">${names[top]}</b> <b class="number weight">${two(weights[row][top])}</b>`}`;
+  return html`${where}: <b class="query">${names[row]}</b> looks
+${
+  top < 0
+    ? "at nothing"
+    : html`most at <b class="key">${names[top]}</b> <b
+class="number weight">${two(weights[row][top])}</b>`
+}`;
 }
 
-/** Below the words: what the tokens are that nobody typed; or what it did to the sentence that words are hidden. */
+/**
+ * Below the words: what the tokens are that nobody typed; or what it did to the sentence that words
+ * are hidden.
+ */
 function note({ hides, likeness, moved, tokens }) {
   if (!hides.length) {
     const pieces =
       tokens.some((token) => token.startsWith("##")) &&
       " A piece with ## goes on the word before it.";
-    return html`<p>The model puts <b>[CLS]</b> before each sentence and <b>[SEP]</b> behind it. A head with nothing to look for rests there.${pieces}
+    return html`<p>The model puts <b>[CLS]</b> before each sentence and <b>[SEP]</b> behind it. A
+head with nothing to look for rests there.${pieces}
 Press × at a word to hide it: the model reads again, and nobody can look there.</p>`;
   }
   const names = called(tokens);
   const gone = hides.map((i, k) => html`${k > 0 && ", "}<b class="key">${names[i]}</b>`);
   const change = ([l, h, i, j, from, to]) =>
-    html`<button type="button" class="chip" data-key="${[l, h, i, j].join()}" data-go="${[l, h, i].join()}">${l + 1}.${h + 1} ${names[i]} → ${names[j]}: ${two(from)}, now ${two(to)}</button>`;
-  return html`<p>Without ${gone}, the vector of the sentence keeps a cosine of <b class="number">${two(likeness)}</b>. What moved most:</p>
+    html`<button type="button" class="chip" data-key="${[l, h, i, j].join()}"
+data-go="${[l, h, i].join()}">${l + 1}.${h + 1} ${names[i]} → ${names[j]}: ${two(from)}, now
+${two(to)}</button>`;
+  return html`<p>Without ${gone}, the vector of the sentence keeps a cosine of <b
+class="number">${two(likeness)}</b>. What moved most:</p>
 <p class="tries">${moved.map(change)}</p>`;
 }
 
@@ -242,11 +266,8 @@ function picture(s, at) {
   const largest = two(now.weights[now.row][Math.max(now.top, 0)]);
   const key = [s.layer, s.head, now.row, now.top, largest, now.reading.text].join();
   const why = !s.compact && html`<button type="button" name="why">Why?</button>`;
-  const statement = html`<div class="telling"><p class="said" role="status" data-part="said">${element(
-    "span",
-    { "data-key": key },
-    said(s, now),
-  )}</p>${why}</div>`;
+  const statement = html`<div class="telling"><p class="said" role="status"
+data-part="said">${element("span", { "data-key": key }, said(s, now))}</p>${why}</div>`;
   const ear = () =>
     html`<div class="visually-hidden" data-part="table">${
       s.compact
@@ -277,9 +298,17 @@ function picture(s, at) {
     ladder(s, now),
     statement,
     html`<div class="without" role="status" data-part="without">${note(now)}</div>`,
-    html`<div class="atlas"><p class="note">All 72 heads: layers in rows, heads in columns</p><div class="scroll">${grid(drawnHeads(now), s.layer, s.head)}</div>
-<p class="tries" role="group" aria-label="Heads worth a look"><span>Worth a look</span> ${KNOWN.map(known)}</p></div>`,
-    html`<div class="large">${sheet("heat", HEAT.width, HEAT.height, "Heatmap of the picked head's weights; the table below holds the numbers", heatmap({ ...now, tokens: named }, HEAT))}
+    html`<div class="atlas"><p class="note">All 72 heads: layers in rows, heads in columns</p><div
+class="scroll">${grid(drawnHeads(now), s.layer, s.head)}</div>
+<p class="tries" role="group" aria-label="Heads worth a look"><span>Worth a look</span>
+${KNOWN.map(known)}</p></div>`,
+    html`<div class="large">${sheet(
+      "heat",
+      HEAT.width,
+      HEAT.height,
+      "Heatmap of the picked head's weights; the table below holds the numbers",
+      heatmap({ ...now, tokens: named }, HEAT),
+    )}
 <p class="cell" data-part="cell">${pointed(s.pointed, now)}</p></div>`,
     panel(s, now),
     ear,
@@ -312,7 +341,9 @@ function code(s, at) {
 
 const isWord = (token) => /^(?!\[).*[\p{L}\p{N}]/u.test(token); // no mark, no full stop
 
-/** Where the word that asked stands in a new sentence, in its old place if it can; -1 if nowhere. */
+/**
+ * Where the word that asked stands in a new sentence, in its old place if it can; -1 if nowhere.
+ */
 function again(tokens, { tokens: before, row }) {
   return tokens[row] === before[row] ? row : tokens.indexOf(before[row]);
 }
@@ -382,7 +413,8 @@ function live(view, tools) {
     if (go) view.set({ layer: go[0], head: go[1], ...(go.length > 2 && { row: go[2] }) });
   });
   view.on("grid", "click", (event) => {
-    const cell = event.target.closest("button")?.parentElement; // the first of a row and of a column is a name
+    // The first of a row and of a column is a name.
+    const cell = event.target.closest("button")?.parentElement;
     if (cell) view.set({ layer: cell.parentElement.rowIndex - 1, head: cell.cellIndex - 1 });
   });
   view.grid("grid", (layer, head) => view.set({ layer, head }));
@@ -397,7 +429,8 @@ function live(view, tools) {
     view.set({ pointed: cell?.inside ? cell : null });
   });
   view.on("heat", "pointerout", (event, svg) => {
-    if (!svg.contains(event.relatedTarget)) view.set({ pointed: null }); // not from a cell to its number
+    // Not from a cell to its number.
+    if (!svg.contains(event.relatedTarget)) view.set({ pointed: null });
   });
   view.on("why", "click", () => {
     const { row, top } = now();

@@ -1,12 +1,15 @@
 /**
- * Encoder, the view "lengths": the share of all weight that goes to [CLS] and to [SEP], by the length
- * of the sentence: of a text's first words, and of what the reader has typed.
+ * Encoder, the view "lengths": the share of all weight that goes to [CLS] and to [SEP], by the
+ * length of the sentence: of a text's first words, and of what the reader has typed.
  */
 import { element, html, line, sheet, table, text } from "../kit/markup.js";
 import { two } from "../kit/numbers.js";
 import { keyOf } from "./reading.js";
 
-/** The share of each layer's weight that goes to [CLS] and to [SEP], [2][layers], as `shares` in views.py. */
+/**
+ * The share of each layer's weight that goes to [CLS] and to [SEP], [2][layers], as `shares` in
+ * views.py.
+ */
 export function sharesOf({ tokens, weights }) {
   const n = tokens.length;
   const share = (layer, key) => {
@@ -19,7 +22,10 @@ export function sharesOf({ tokens, weights }) {
 
 const known = new WeakMap();
 
-/** What is known of a reading: how many tokens, and the shares by layer; read here, or recorded in thousandths. */
+/**
+ * What is known of a reading: how many tokens, and the shares by layer; read here, or recorded in
+ * thousandths.
+ */
 function measured(reading) {
   if (!known.has(reading)) {
     const { row } = reading;
@@ -37,7 +43,10 @@ function measured(reading) {
 
 const mean = (list) => list.reduce((sum, x) => sum + x, 0) / list.length;
 
-/** All points in the order of their lengths, `now` with both shares in the layer that counts, or in all. */
+/**
+ * All points in the order of their lengths, `now` with both shares in the layer that counts, or in
+ * all.
+ */
 export function pointsOf({ readings, live = {}, only }) {
   const [{ prefixes }, ...recorded] = readings;
   const words = prefixes.text.split(" ");
@@ -96,7 +105,10 @@ function lookedAt({ near, spot, text: typed }, points) {
   return own >= 0 ? own : Math.floor(points.length / 2);
 }
 
-/** The sheet: what [CLS] gets and what [SEP] gets by length, beside what each would get of equal parts. */
+/**
+ * The sheet: what [CLS] gets and what [SEP] gets by length, beside what each would get of equal
+ * parts.
+ */
 function chart(points, picked, heights, title) {
   const { width, height, left, right, bottom } = SHEET;
   const { longest, x, y } = scaleOf(points);
@@ -156,9 +168,16 @@ function layers({ shares }, only) {
       tabindex: i === only ? 0 : -1,
       "aria-label": `${i ? `layer ${i}` : "all layers"}: ${two(share)} to [CLS]`,
     };
-    return html`<td>${element("button", its, html`<i style="--share: ${share.toFixed(3)}"></i><b>${i || "all"}</b><span>${two(share)}</span>`)}</td>`;
+    return html`<td>${element(
+      "button",
+      its,
+      html`<i style="--share: ${share.toFixed(3)}"></i><b>${i || "all"}</b><span>${two(
+        share,
+      )}</span>`,
+    )}</td>`;
   };
-  return html`<div class="layers bars"><p class="note">What [CLS] gets in each layer; choose one for the curve</p>
+  return html`<div class="layers bars"><p class="note">What [CLS] gets in each layer; choose one for
+the curve</p>
 <table role="grid" aria-label="Layers" data-part="only"><tr>${all.map(button)}</tr></table></div>`;
 }
 
@@ -178,8 +197,11 @@ function shortened(sentence) {
 /** In words: what the sentence gives to [CLS], and what that would be in equal parts. */
 function telling({ n, now, text: sentence, own }, only) {
   const where = only ? `In layer ${only}` : "In all layers";
-  return html`<b class="sentence">${shortened(sentence)}</b>${own ? "" : html` <span class="note">(first words of a text)</span>`}<br>
-${n} tokens. ${where}, [CLS] gets <b class="number weight">${two(now[0])}</b> of the weight, [SEP] ${two(now[1])}. In equal parts each would get ${two(1 / n)}.`;
+  return html`<b class="sentence">${shortened(sentence)}</b>${
+    own ? "" : html` <span class="note">(first words of a text)</span>`
+  }<br>
+${n} tokens. ${where}, [CLS] gets <b class="number weight">${two(now[0])}</b> of the weight, [SEP]
+${two(now[1])}. In equal parts each would get ${two(1 / n)}.`;
 }
 
 const TRIES = [
@@ -214,11 +236,24 @@ export const lengths = {
       "aria-valuetext": `${one.n} tokens: ${two(one.now[0])}`,
     };
     return [
-      html`<div class="chart">${chart(points, picked, heights, "Shares of [CLS] and [SEP] by length; the table below holds the numbers")}
-<label class="slide"><span>By length, in tokens: <b class="number">${one.n}</b></span>${element("input", slide)}</label></div>`,
+      html`<div class="chart">${chart(
+        points,
+        picked,
+        heights,
+        "Shares of [CLS] and [SEP] by length; the table below holds the numbers",
+      )}
+<label class="slide"><span>By length, in tokens: <b
+class="number">${one.n}</b></span>${element("input", slide)}</label></div>`,
       html`<div class="measured">${layers(one, s.only)}
-<p class="said" role="status" data-part="said">${element("span", { "data-key": `${one.text},${s.only}` }, telling(one, s.only))}</p></div>`,
-      html`<p class="note">Small dots: the first words of one text. Rings: sentences that were read, yours among them. A share is the mean over all heads and all tokens that ask. Dashed: equal parts, 1 ÷ n. A head with nothing to do rests on [CLS].</p>`,
+<p class="said" role="status"
+data-part="said">${element(
+        "span",
+        { "data-key": `${one.text},${s.only}` },
+        telling(one, s.only),
+      )}</p></div>`,
+      html`<p class="note">Small dots: the first words of one text. Rings: sentences that were read,
+yours among them. A share is the mean over all heads and all tokens that ask. Dashed: equal parts, 1
+÷ n. A head with nothing to do rests on [CLS].</p>`,
       () =>
         html`<div class="visually-hidden" data-part="table">${table(
           "Shares by length",

@@ -1,6 +1,6 @@
 /**
- * Encoder, the view "path": one word of two sentences on its way through the layers, as two paths in
- * the plane in which they part.
+ * Encoder, the view "path": one word of two sentences on its way through the layers, as two paths
+ * in the plane in which they part.
  */
 import { at, distance, placed, through } from "../kit/geometry.js";
 import { element, html, sheet, text } from "../kit/markup.js";
@@ -11,7 +11,10 @@ const scaled = (a, factor) => a.map((x) => x * factor);
 const minus = (a, b) => a.map((x, k) => x - b[k]);
 const size = (a) => Math.sqrt(dot(a, a));
 
-/** The direction in which most of these vectors lies, of length 1: of their dot products, powers of two at a time. */
+/**
+ * The direction in which most of these vectors lies, of length 1: of their dot products, powers of
+ * two at a time.
+ */
 function mainDirection(vectors) {
   let grams = vectors.map((a) => vectors.map((b) => dot(a, b)));
   for (let round = 0; round < 20; round++) {
@@ -93,7 +96,10 @@ function unpacked({ tokens, at: places, points, share, cosines }) {
   };
 }
 
-/** What a sentence calls its tokens: those that it has several times are numbered. as `names_of` in views.py. */
+/**
+ * What a sentence calls its tokens: those that it has several times are numbered. as `names_of` in
+ * views.py.
+ */
 export function namesOf(tokens) {
   const count = (list, token) => list.filter((other) => other === token).length;
   return tokens.map((token, i) =>
@@ -101,7 +107,10 @@ export function namesOf(tokens) {
   );
 }
 
-/** The places of a word in both; else of the longest that both have, or of the first. as `places_of` in views.py. */
+/**
+ * The places of a word in both; else of the longest that both have, or of the first. as `places_of`
+ * in views.py.
+ */
 export function placesOf(pair, word) {
   const names = pair.map(namesOf);
   const both = names[0].filter(
@@ -132,7 +141,10 @@ const recordedIn = ({ readings, word, ...s }) =>
     (one) => one.texts && one.word === word && one.texts.every((text, i) => text === textsOf(s)[i]),
   );
 
-/** What there is to show: of the texts and the word that are chosen, else what was shown last; and whether it is of these. */
+/**
+ * What there is to show: of the texts and the word that are chosen, else what was shown last; and
+ * whether it is of these.
+ */
 export function standing(s, { readings, last }) {
   const current = readings.length === 2 && readings.every(isWhole);
   const recorded = recordedIn(s);
@@ -178,7 +190,10 @@ export function placeAt(points, token, layer) {
 const SHEET = { width: 400, height: 290, edge: 16, head: 26, foot: 26 };
 const LEAST = 6; // units that are always on the sheet
 
-/** From points to places on the sheet: one scale for both directions, all tokens of all layers on it. */
+/**
+ * From points to places on the sheet: one scale for both directions, all tokens of all layers on
+ * it.
+ */
 function scaleOf({ points }) {
   const all = points.flat(2).filter(Boolean);
   const range = (k) => {
@@ -198,7 +213,10 @@ function scaleOf({ points }) {
 
 const KINDS = ["first", "second"];
 
-/** A path: what is behind the picked layer strong, what is ahead of it faint, a number at each stop; at the first if it `shows`. */
+/**
+ * A path: what is behind the picked layer strong, what is ahead of it faint, a number at each stop;
+ * at the first if it `shows`.
+ */
 function way(points, token, layer, spot, kind, shows) {
   const stops = points.map((tokens) => spot(tokens[token]));
   const now = spot(placeAt(points, token, layer));
@@ -224,7 +242,10 @@ function way(points, token, layer, spot, kind, shows) {
 /** How wide a word is about, in units of the sheet. */
 const wide = (word) => 7 * Array.from(word).length + 4;
 
-/** Names without those in a crowd, but with what `kind` makes important: a point says its own when it is touched. */
+/**
+ * Names without those in a crowd, but with what `kind` makes important: a point says its own when
+ * it is touched.
+ */
 const readable = (names) =>
   names.filter(
     ({ x, y, size: [w], kind }, i) =>
@@ -234,7 +255,10 @@ const readable = (names) =>
         .some((one) => Math.abs(one.x - x) < (one.size[0] + w) / 2 && Math.abs(one.y - y) < 10),
   );
 
-/** The sheet: two paths, the other words of both sentences as small points, and what the directions are. */
+/**
+ * The sheet: two paths, the other words of both sentences as small points, and what the directions
+ * are.
+ */
 function plane(found, layer, lit, label) {
   const { tokens, at: places, points } = found;
   const spot = scaleOf(found);
@@ -324,7 +348,9 @@ function plane(found, layer, lit, label) {
   );
 }
 
-/** The layers as buttons in a row, each with the cosine of the two words, which a curve above draws. */
+/**
+ * The layers as buttons in a row, each with the cosine of the two words, which a curve above draws.
+ */
 function steps({ cosines }, layer) {
   const low = Math.min(0.8, ...cosines);
   const spots = cosines.map((cosine, i) => [10 * i + 5, 4 + (24 * (1 - cosine)) / (1 - low)]);
@@ -346,9 +372,16 @@ function steps({ cosines }, layer) {
     };
     return html`<td>${element("button", its, html`<b>${i}</b><span>${said(cosine)}</span>`)}</td>`;
   };
-  return html`<div class="layers"><p class="note">Their cosine after 0, 1, … ${cosines.length - 1} layers</p>
-${element("svg", all, element("path", { d: through(spots) }), element("path", { d: stops, class: "stops" }))}
-<table role="grid" aria-label="Layers" data-part="layers"><tr>${cosines.map(button)}</tr></table></div>`;
+  return html`<div class="layers"><p class="note">Their cosine after 0, 1, … ${cosines.length - 1}
+layers</p>
+${element(
+  "svg",
+  all,
+  element("path", { d: through(spots) }),
+  element("path", { d: stops, class: "stops" }),
+)}
+<table role="grid" aria-label="Layers"
+data-part="layers"><tr>${cosines.map(button)}</tr></table></div>`;
 }
 
 /** A sentence as its tokens; those that both have are buttons that choose the word. */
@@ -364,7 +397,10 @@ function tokensOf({ tokens, at: places }, which) {
       ? element("button", its, text)
       : element("span", {}, text);
   };
-  return html`<p class="follow ${KINDS[which]}" data-key="${tokens.join(" ")}" role="group" aria-label="The words of sentence ${which + 1}">${element("i", { "aria-hidden": "true" })}${tokens[which].map(token)}</p>`;
+  return html`<p class="follow ${KINDS[which]}" data-key="${tokens.join(" ")}" role="group"
+aria-label="The words of sentence ${which + 1}">${element("i", {
+    "aria-hidden": "true",
+  })}${tokens[which].map(token)}</p>`;
 }
 
 const said = (x) => two(x).replace("-0.00", "0.00").replace("-", "−");
@@ -378,7 +414,8 @@ function telling(s, found) {
   return html`<p class="said" role="status" data-part="said">${element(
     "span",
     { "data-key": `${s.after},${found.at},${found.texts}` },
-    html`${after(s.after)}, <b class="mark first">${a}</b> and <b class="mark second">${b}</b> have the cosine <b class="number">${said(cosine)}</b>.
+    html`${after(s.after)}, <b class="mark first">${a}</b> and <b class="mark second">${b}</b> have
+the cosine <b class="number">${said(cosine)}</b>.
 ${same ? "Both start at one point: the same word at the same place." : ""}`,
   )}</p>`;
 }
@@ -386,7 +423,10 @@ ${same ? "Both start at one point: the same word at the same place." : ""}`,
 /** The picture for those who do not see it. */
 function heard({ tokens, at: places, cosines }) {
   const [a, b] = places.map((place, which) => tokens[which][place]);
-  return `The ways of ${a} and ${b} through the layers; their cosine after 0 to ${cosines.length - 1} layers: ${cosines.map(said).join(", ")}`;
+  return (
+    `The ways of ${a} and ${b} through the layers; their cosine after 0 to ` +
+    `${cosines.length - 1} layers: ${cosines.map(said).join(", ")}`
+  );
 }
 
 const TRIES = [
@@ -423,11 +463,22 @@ export const path = {
     const layer = s.moving ? s.moving[0] : s.after;
     const share = Math.round(100 * found.share);
     return [
-      html`<div class="pair${found.current ? "" : " stale"}">${[0, 1].map((which) => tokensOf(found, which))}</div>`,
-      html`<div class="ways${found.current ? "" : " stale"}">${plane(found, layer, s.dot, heard(found))}</div>`,
-      html`<div class="measured">${steps(found, s.after)}<p class="play"><button type="button" name="play">${s.stepping ? "Stop" : "Through the layers"}</button></p>
+      html`<div class="pair${found.current ? "" : " stale"}">${[0, 1].map((which) =>
+        tokensOf(found, which),
+      )}</div>`,
+      html`<div class="ways${found.current ? "" : " stale"}">${plane(
+        found,
+        layer,
+        s.dot,
+        heard(found),
+      )}</div>`,
+      html`<div class="measured">${steps(found, s.after)}<p class="play"><button type="button"
+name="play">${s.stepping ? "Stop" : "Through the layers"}</button></p>
 ${telling(s, found)}</div>`,
-      html`<p class="note">The vectors have 384 numbers, the picture shows two directions. Up: from the one to the other after the last layer. Across: where most of their remaining movement goes. The two hold <b>${share}%</b> of all movement, in squares of lengths. Small points: the other tokens.</p>`,
+      html`<p class="note">The vectors have 384 numbers, the picture shows two directions. Up: from
+the one to the other after the last layer. Across: where most of their remaining movement goes. The
+two hold <b>${share}%</b> of all movement, in squares of lengths. Small points: the other
+tokens.</p>`,
     ];
   },
 
@@ -447,7 +498,8 @@ ${telling(s, found)}</div>`,
       "minilm = models.load_minilm()",
       `first = minilm.read(${JSON.stringify(texts[0])})`,
       `second = minilm.read(${JSON.stringify(texts[1])})`,
-      `a, b = first.states[:, ${i}], second.states[:, ${j}]  # ${JSON.stringify(name)}, before and after each layer`,
+      `a, b = first.states[:, ${i}], second.states[:, ${j}]  # ${JSON.stringify(name)}, before ` +
+        `and after each layer`,
       "moved = np.stack([a, b]) - (a[0] + b[0]) / 2",
       difference
         ? "across = (b[-1] - a[-1]) / np.linalg.norm(b[-1] - a[-1])  # what parts them at the end"

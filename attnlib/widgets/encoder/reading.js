@@ -1,9 +1,11 @@
 /**
- * What the model made of a sentence, whether it was read here or recorded: weights, vectors, likeness.
+ * What the model made of a sentence, whether it was read here or recorded: weights, vectors,
+ * likeness.
  *
- * Read here, a reading is what the engine gives: { text, hidden, tokens, weights, states, queries, keys,
- * values, embedding, exact }, with an array of numbers a layer, one row after the other. Recorded, it is
- * { text, hidden, tokens, weights }, as attnlib packs them, and `only` the [layer, head] that it has.
+ * Read here, a reading is what the engine gives: { text, hidden, tokens, weights, states, queries,
+ * keys, values, embedding, exact }, with an array of numbers a layer, one row after the other.
+ * Recorded, it is { text, hidden, tokens, weights }, as attnlib packs them, and `only` the [layer,
+ * head] that it has.
  */
 import { transpose } from "../kit/numbers.js";
 
@@ -31,7 +33,9 @@ function unpack({ weights, only, tokens }) {
 
 const known = new WeakMap();
 
-/** The weights of a head as rows of plain numbers, or null where its layer has not been read yet. */
+/**
+ * The weights of a head as rows of plain numbers, or null where its layer has not been read yet.
+ */
 export function rowsOf(reading, layer, head) {
   const { tokens, weights } = reading;
   const { length: n } = tokens;

@@ -1,6 +1,6 @@
 /**
- * Encoder, the view "search": sentences in two orders, by how close in meaning they are to a question
- * and by the words that they share with it.
+ * Encoder, the view "search": sentences in two orders, by how close in meaning they are to a
+ * question and by the words that they share with it.
  */
 import { bytesOf } from "../kit/base64.js";
 import { element, html, table } from "../kit/markup.js";
@@ -70,7 +70,10 @@ function vectorIn(recorded, text) {
   }
 }
 
-/** The question whose order is shown: the one that is asked, or until it has been read the one before. */
+/**
+ * The question whose order is shown: the one that is asked, or until it has been read the one
+ * before.
+ */
 function questionOf(s, { last }) {
   const found = (question) =>
     cosinesFor(question, s.sentences, s).some((cosine) => cosine !== null);
@@ -107,7 +110,9 @@ function marked(sentence, common) {
   );
 }
 
-/** The two orders as columns, and lines from each sentence's place in one to its place in the other. */
+/**
+ * The two orders as columns, and lines from each sentence's place in one to its place in the other.
+ */
 function ranking(
   { sentences, sentence: lit, question },
   { answered, cosines, words },
@@ -171,8 +176,12 @@ function ranking(
   };
   const longest = Math.max(...sentences.map((one) => one.length));
   const lines = (letters, least) => Math.min(Math.max(Math.ceil(longest / letters), least), 5);
-  return html`<div class="ranks${answered === question ? "" : " stale"}" data-part="ranks" style="--n: ${n}; --wide: ${lines(LETTERS.wide, 2)}; --narrow: ${lines(LETTERS.narrow, 2)}">
-<p class="column">By meaning</p><p class="column">By shared words${words.every(({ common }) => !common.length) && html`<span class="empty">: nothing</span>`}</p>
+  return html`<div class="ranks${answered === question ? "" : " stale"}" data-part="ranks"
+style="--n: ${n}; --wide: ${lines(LETTERS.wide, 2)}; --narrow: ${lines(LETTERS.narrow, 2)}">
+<p class="column">By meaning</p><p class="column">By shared
+words${
+    words.every(({ common }) => !common.length) && html`<span class="empty">: nothing</span>`
+  }</p>
 <div class="cards" data-key="${n}">${all.map(meaning)}</div>
 ${element("svg", joins, [...all].sort((a, b) => front(a) - front(b)).map(join))}
 <div class="cards" data-key="${n}">${all.map(shared)}</div></div>`;
@@ -187,10 +196,12 @@ function telling(s, { cosines, words, places, answered }) {
   const { common, score } = words[i];
   const level = words.filter((one) => Math.abs(one.score - score) < 1e-9).length;
   const shares = common.length
-    ? html`It shares ${common.map((word, k) => html`${k ? ", " : ""}<b>${word}</b>`)}: ${said(score)}${level > 1 ? html`, as ${level - 1} other${level > 2 ? "s do" : " does"}` : ""}.`
+    ? html`It shares ${common.map((word, k) => html`${k ? ", " : ""}<b>${word}</b>`)}:
+${said(score)}${level > 1 ? html`, as ${level - 1} other${level > 2 ? "s do" : " does"}` : ""}.`
     : "It shares no word with the question.";
   if (cosines[i] === null) return html`“${sentences[i]}” has not been read yet. ${shares}`;
-  return html`“${sentences[i]}” has the cosine <b class="number">${said(cosines[i])}</b>, place ${places[0][i] + 1} of ${sentences.length} by meaning. ${shares}`;
+  return html`“${sentences[i]}” has the cosine <b class="number">${said(cosines[i])}</b>, place
+${places[0][i] + 1} of ${sentences.length} by meaning. ${shares}`;
 }
 
 const TRIES = [
@@ -239,10 +250,19 @@ export const search = {
     const found = standing(s, now);
     return [
       ranking(s, found, s.moving ?? found.places),
-      html`<p class="said both" role="status" data-part="said">${element("span", { "data-key": `${s.sentence},${found.answered},${s.question}` }, telling(s, found))}</p>`,
-      html`<details class="library"><summary>Sentences of your own</summary><label><span>One a line</span>
-<textarea name="sentences" rows="${Math.max(s.sentences.length, 4)}" spellcheck="false" autocomplete="off" data-key="${s.wrote}">${s.sentences.join("\n")}</textarea></label></details>`,
-      html`<p class="note">By meaning: the cosine of the sentence’s vector and the question’s. By words: each word that both have counts ln(N ÷ n), where n of the N sentences have it, so that “the” counts little; what is level stands as it was typed.</p>`,
+      html`<p class="said both" role="status"
+data-part="said">${element(
+        "span",
+        { "data-key": `${s.sentence},${found.answered},${s.question}` },
+        telling(s, found),
+      )}</p>`,
+      html`<details class="library"><summary>Sentences of your own</summary><label><span>One a
+line</span>
+<textarea name="sentences" rows="${Math.max(s.sentences.length, 4)}" spellcheck="false"
+autocomplete="off" data-key="${s.wrote}">${s.sentences.join("\n")}</textarea></label></details>`,
+      html`<p class="note">By meaning: the cosine of the sentence’s vector and the question’s. By
+words: each word that both have counts ln(N ÷ n), where n of the N sentences have it, so that “the”
+counts little; what is level stands as it was typed.</p>`,
       () =>
         html`<div class="visually-hidden" data-part="table">${table(
           "Each sentence in both orders",

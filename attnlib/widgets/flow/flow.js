@@ -2,8 +2,8 @@
  * Flow, "Follow the sentence": the way from tokens to output, or to the next word, in one picture.
  *
  * A moment is a stage and the part `u` of it that has happened: playing, stepping and dragging only
- * change these two, so every moment can be drawn, at build as in the page. There are two sheets, one
- * that lies and one that falls; style shows the one for which there is room.
+ * change these two, so every moment can be drawn, at build as in the page. There are two sheets,
+ * one that lies and one that falls; style shows the one for which there is room.
  */
 import { buttons, element, html, select } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
@@ -19,7 +19,10 @@ export const inWords = (s, name) =>
   explain(plan(s), name, moment(plan(s), { stage: s.stage, u: 1 }), s.head);
 export const cells = (s) => order(plan(s), moment(plan(s), { stage: s.stage, u: 1 }));
 
-/** What happened of the stage, the cell that is looked at, the one that stays and its product, and so on. */
+/**
+ * What happened of the stage, the cell that is looked at, the one that stays and its product, and
+ * so on.
+ */
 export const pageState = {
   u: 1,
   look: null,
@@ -78,7 +81,8 @@ function formula(written) {
 function reading(s, flow, now, found) {
   if (!found) {
     return html`<p class="formula">${formula(flow.stages[now.s].equation)}</p>
-<p class="hint">Point at a number, or tap it, to see what it is made of. Click a weight to see it under the microscope.</p>`;
+<p class="hint">Point at a number, or tap it, to see what it is made of. Click a weight to see it
+under the microscope.</p>`;
   }
   const { terms, step } = found;
   const piece = ({ text, role, k }) => {
@@ -97,16 +101,25 @@ function reading(s, flow, now, found) {
   const far =
     step === null ? 0 : terms.slice(0, step + 1).reduce((total, { product }) => total + product, 0);
   const said = lines.map(({ label, pieces }) => {
-    const ends = pieces.map(({ k }) => k !== undefined).lastIndexOf(true); // what comes out is not there yet
+    // What comes out is not there yet.
+    const ends = pieces.map(({ k }) => k !== undefined).lastIndexOf(true);
     const shown = step === null || step === terms.length - 1 ? pieces : pieces.slice(0, ends + 1);
     return html`<p>${label && html`<i>${label}</i>`}<span>${shown.map(piece)}</span></p>`;
   });
-  return html`<div class="who"><span>${found.title}${found.to.length > 0 && html` <span class="to">→ ${found.to.join(", ")}</span>`}</span>${
+  return html`<div class="who"><span>${found.title}${
+    found.to.length > 0 && html` <span class="to">→ ${found.to.join(", ")}</span>`
+  }</span>${
     s.pin === found.name &&
     html`<span class="stepper">
 <button type="button" name="less" aria-label="Product before">−</button>
 <button type="button" name="more" aria-label="Next product">+</button>
-<span>${terms.length ? (step === null ? `${terms.length} products` : `product ${step + 1} of ${terms.length}, so far ${short(far, 4)}`) : "next number"}</span></span>`
+<span>${
+      terms.length
+        ? step === null
+          ? `${terms.length} products`
+          : `product ${step + 1} of ${terms.length}, so far ${short(far, 4)}`
+        : "next number"
+    }</span></span>`
   }</div>
 <div class="sums">${said}</div>`;
 }
@@ -156,7 +169,8 @@ function typed(s, name, lit) {
     html`<tr>${s.vocabulary.map((word) => html`<th scope="col">${word}</th>`)}</tr>`
   }${rows}</table>${
     s.wrong?.startsWith(`${name}.`) &&
-    html`<p class="wrong" role="alert">An entry needs a number from −${LARGEST} to ${LARGEST}; the last one stays.</p>`
+    html`<p class="wrong" role="alert">An entry needs a number from −${LARGEST} to ${LARGEST}; the
+last one stays.</p>`
   }</div>`;
 }
 
@@ -164,16 +178,32 @@ function typed(s, name, lit) {
 function given(s, found) {
   const lit = found ? found.reads : new Set();
   const sentence = (name, label, tokens) =>
-    html`<label><span>${label}, 1 to ${MOST}</span>${element("input", { type: "text", name, value: tokens.join(" "), autocomplete: "off" })}${
+    html`<label><span>${label}, 1 to
+${MOST}</span>${element("input", {
+      type: "text",
+      name,
+      value: tokens.join(" "),
+      autocomplete: "off",
+    })}${
       s.wrong === name &&
       html`<span class="wrong" role="alert">1 to ${MOST} words are needed.</span>`
     }</label>`;
   const cross = s.memory.length > 0;
-  return html`<details class="given" data-part="given"><summary>Change the words and the numbers</summary>${
+  return html`<details class="given" data-part="given"><summary>Change the words and the
+numbers</summary>${
     s.sheet !== null &&
     html`<div class="fields">
-${sentence("words", "Words", s.tokens)}${cross && sentence("remembered", "Words of the memory", s.memory_tokens)}
-${!cross && html`<label><span>Mask</span>${select("mask", { none: "none", causal: "no later words" }, s.mask)}</label>`}</div>
+${sentence("words", "Words", s.tokens)}${
+  cross && sentence("remembered", "Words of the memory", s.memory_tokens)
+}
+${
+  !cross &&
+  html`<label><span>Mask</span>${select(
+    "mask",
+    { none: "none", causal: "no later words" },
+    s.mask,
+  )}</label>`
+}</div>
 <div class="matrices">${Object.keys(MATRICES)
       .filter((name) => s[name].length)
       .map((name) => typed(s, name, lit))}</div>`
@@ -276,7 +306,9 @@ export function picture(s) {
             role: "group",
             "data-part": "river",
             class: found && "looking",
-            "aria-label": `${label(s)}. Arrow keys go from number to number, Enter keeps one, plus and minus step through its products, page keys turn the stages.`,
+            "aria-label":
+              `${label(s)}. Arrow keys go from number to number, Enter keeps one, ` +
+              `plus and minus step through its products, page keys turn the stages.`,
           },
           { look: shown, found },
         );
@@ -291,6 +323,9 @@ export function picture(s) {
       : (flow.paper[head] ??=
           html`<div class="paper"><p>${caption(flow.stages.at(-1), last - 1)}</p>
 <p class="formula">${formula(flow.stages.at(-1).equation)}</p>${whole(false)}</div>`);
+  flow.ghosts ??= html`${flow.stages.map((other, k) =>
+    element("p", { class: "ghost", "aria-hidden": "true" }, caption(other, k)),
+  )}`;
   return [
     html`<div class="heads" role="group" aria-label="Head" data-part="heads">${
       s.heads > 1 &&
@@ -308,12 +343,14 @@ export function picture(s) {
       )
     }</div>`,
     draw(true),
-    html`<div class="top"><div class="bar"><div class="keys">${key("back", "Back one stage", "‹ Back", t <= 0)}${element(
+    html`<div class="top"><div class="bar"><div
+class="keys">${key("back", "Back one stage", "‹ Back", t <= 0)}${element(
       "button",
       { type: "button", name: "play", class: "play" },
       s.playing ? "❚❚ Pause" : "▶ Play",
     )}${key("next", "Next stage", "Next ›", t >= last)}</div>
-<div class="track"><div class="stages" role="group" aria-label="Stages" data-part="stages"${last > 8 && html` data-many="${last < 11 ? "some" : "all"}"`}>${flow.stages.map(
+<div class="track"><div class="stages" role="group" aria-label="Stages"
+data-part="stages"${last > 8 && html` data-many="${last < 11 ? "some" : "all"}"`}>${flow.stages.map(
       ({ title }, k) =>
         element(
           "button",
@@ -337,7 +374,8 @@ ${element("input", {
   style: `--done:${((100 * t) / last).toFixed(1)}%`,
   "aria-valuetext": `Stage ${now.s + 1} of ${last}, ${stage.title}`,
 })}</div></div>
-<div class="caption">${(flow.ghosts ??= html`${flow.stages.map((other, k) => element("p", { class: "ghost", "aria-hidden": "true" }, caption(other, k)))}`)}<p role="status"><span data-key="${stage.id}">${caption(stage, now.s)}</span></p></div>
+<div class="caption">${flow.ghosts}<p role="status"><span
+data-key="${stage.id}">${caption(stage, now.s)}</span></p></div>
 ${element(
   "div",
   {
@@ -448,7 +486,8 @@ export function live(view) {
     return u;
   }
 
-  // Moving: towards a goal, a stage in its own time, at once without motion; playing rests after each.
+  // Moving: towards a goal, a stage in its own time, at once without motion; playing rests after
+  // each.
   let run = 0;
   let aim = null;
   function move(goal, playing) {
@@ -578,7 +617,8 @@ export function live(view) {
     if (gate) return edit(gate.dataset.gate);
     const name = cellOf(event.target);
     if (!name) return view.set({ pin: null, step: null });
-    const first = event.pointerType === "touch" && touched !== name; // the first touch looks, the second opens
+    // The first touch looks, the second opens.
+    const first = event.pointerType === "touch" && touched !== name;
     touched = name;
     if (first) view.set({ pin: name, step: null, look: null });
     else keep(name);

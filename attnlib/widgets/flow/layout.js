@@ -1,5 +1,6 @@
 /**
- * Where everything of Flow stands: a river that lies, or, on a phone, one that falls; and its lines.
+ * Where everything of Flow stands: a river that lies, or, on a phone, one that falls; and its
+ * lines.
  */
 import { decimals, range, sum, wide } from "./plan.js";
 
@@ -11,7 +12,10 @@ export const smooth = (x) => {
 };
 export const span = (u, from, to) => clamp((u - from) / (to - from));
 
-/** The widths of a lying sheet, in its own units; style shows one while its letters are large enough. */
+/**
+ * The widths of a lying sheet, in its own units; style shows one while its letters are large
+ * enough.
+ */
 const SIZES = [800, 980, 1400];
 const NARROW = 340;
 
@@ -62,8 +66,9 @@ function cellWidths({ matrices }, id) {
 }
 
 /**
- * The river from left to right. All blocks are folded first; those of the view are opened as long as
- * there is room, then the others; what room is left goes to the gaps. Null if not even stripes fit.
+ * The river from left to right. All blocks are folded first; those of the view are opened as long
+ * as there is room, then the others; what room is left goes to the gaps. Null if not even stripes
+ * fit.
  */
 function measure(plan, width, view) {
   const { n, river, blocks, layer } = plan;
@@ -163,7 +168,9 @@ export function size(plan) {
   return plan.width;
 }
 
-/** How far to the right the crossing reaches in any stage; what stands above, right of it, is free. */
+/**
+ * How far to the right the crossing reaches in any stage; what stands above, right of it, is free.
+ */
 export const crossed = (plan) =>
   size(plan) &&
   Math.max(...Object.values(plan.views).map(({ boxes: { G } }) => G.x + G.w)) / plan.width;
@@ -634,7 +641,10 @@ function fallingWires(
   return all;
 }
 
-/** The outline of all that no stage has finished yet, the stage `s` included: a path of lines and ribbons, one of blocks. */
+/**
+ * The outline of all that no stage has finished yet, the stage `s` included: a path of lines and
+ * ribbons, one of blocks.
+ */
 export function ahead(plan, geo, s) {
   const { boxes, key, column, port } = geo;
   const { blocks, when, n_q, n_k } = plan;

@@ -22,8 +22,9 @@ function norm(row) {
 }
 
 /**
- * Every matrix by its letter. Of each head: S scores, D divided, M after the mask, A weights. Z is the
- * heads side by side, R1 and R2 the sums before the norms, L the scores of the vocabulary, P its shares.
+ * Every matrix by its letter. Of each head: S scores, D divided, M after the mask, A weights. Z is
+ * the heads side by side, R1 and R2 the sums before the norms, L the scores of the vocabulary, P
+ * its shares.
  */
 export function compute(s) {
   const X = s.x;
@@ -77,8 +78,8 @@ const BLOCKS = {
 };
 
 /**
- * What happens, in order: a title, a caption with {Q:roles}, what it is about (`lit`; all if none), the
- * view (what opens first where digits have little room), how long it takes, and its equation.
+ * What happens, in order: a title, a caption with {Q:roles}, what it is about (`lit`; all if none),
+ * the view (what opens first where digits have little room), how long it takes, and its equation.
  */
 const STAGES = {
   rows: [
@@ -91,7 +92,8 @@ const STAGES = {
   ],
   qkv: [
     "Q, K, V",
-    "Three matrices turn each row into a {Q:query} that asks, a {K:key} that answers and a {V:value} to hand over.",
+    "Three matrices turn each row into a {Q:query} that asks, a {K:key} that answers and a " +
+      "{V:value} to hand over.",
     "X M Q K V",
     "attend",
     4,
@@ -99,7 +101,8 @@ const STAGES = {
   ],
   scores: [
     "Scores",
-    "Each {Q:query} meets each {K:key} where their lines cross: multiply number by number, and add up.",
+    "Each {Q:query} meets each {K:key} where their lines cross: multiply number by number, and " +
+      "add up.",
     "Q K G",
     "attend",
     8,
@@ -107,7 +110,8 @@ const STAGES = {
   ],
   scale: [
     "Scale",
-    "Each score is divided by √{d_k}. A {K:key} has {d_k} numbers, and longer sums would spread further.",
+    "Each score is divided by √{d_k}. A {K:key} has {d_k} numbers, and longer sums would spread " +
+      "further.",
     "G",
     "attend",
     2.4,
@@ -123,7 +127,8 @@ const STAGES = {
   ],
   softmax: [
     "Softmax",
-    "Powers of e, each divided by the sum of its row: shares that sum to 1, the {A:attention weights}.",
+    "Powers of e, each divided by the sum of its row: shares that sum to 1, the {A:attention " +
+      "weights}.",
     "G",
     "attend",
     5,
@@ -131,7 +136,8 @@ const STAGES = {
   ],
   blend: [
     "Blend",
-    "Each word takes from every {V:value} as much as its {A:weight} says: a ribbon is as wide as its weight.",
+    "Each word takes from every {V:value} as much as its {A:weight} says: a ribbon is as wide as " +
+      "its weight.",
     "G V Z",
     "blend",
     5,
@@ -139,7 +145,8 @@ const STAGES = {
   ],
   heads: [
     "Heads",
-    "The other heads do the same with matrices of their own. What all of them found stands side by side.",
+    "The other heads do the same with matrices of their own. What all of them found stands side " +
+      "by side.",
     "Z",
     "blend",
     2.4,
@@ -155,7 +162,8 @@ const STAGES = {
   ],
   add1: [
     "Add, norm",
-    "What the word was comes back on the by-pass and is added. The sum is brought to mean 0 and variance 1.",
+    "What the word was comes back on the by-pass and is added. The sum is brought to mean 0 and " +
+      "variance 1.",
     "X O N1",
     "add",
     4.5,
@@ -179,7 +187,8 @@ const STAGES = {
   ],
   words: [
     "Words",
-    "A table has a column for every word that can be written. Output times column is that word’s score.",
+    "A table has a column for every word that can be written. Output times column is that word’s " +
+      "score.",
     "P",
     "say",
     3,
@@ -195,7 +204,8 @@ const STAGES = {
   ],
   whole: [
     "Whole",
-    "The whole way: words meet only in the {A:crossing} and the {V:ribbons}. Everywhere else each keeps to its lane.",
+    "The whole way: words meet only in the {A:crossing} and the {V:ribbons}. Everywhere else " +
+      "each keeps to its lane.",
     "",
     "whole",
     1,
@@ -204,7 +214,9 @@ const STAGES = {
 };
 const ASKED = {
   rows: "The words written so far ask. What an encoder has read, its memory M, will answer.",
-  qkv: "The {Q:queries} come from the words that ask. The {K:keys} and the {V:values} come from the memory.",
+  qkv:
+    "The {Q:queries} come from the words that ask. The {K:keys} and the {V:values} come from " +
+    "the memory.",
 };
 
 const GIVEN = [
@@ -271,7 +283,8 @@ function planned(s) {
   });
   if (s.layer) {
     stages.at(-1).equation =
-      "X′ = LayerNorm( X + {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V} W_O )\nX″ = LayerNorm( X′ + FFN( X′ ) )";
+      "X′ = LayerNorm( X + {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V} W_O )\n" +
+      "X″ = LayerNorm( X′ + FFN( X′ ) )";
   }
   if (s.vocabulary.length) stages.at(-1).equation += `\nP = softmax( ${end} W_vocab )`;
   const when = Object.fromEntries(ids.map((id, k) => [id, k]));
@@ -314,7 +327,8 @@ function planned(s) {
     answers: cross ? called(s.memory_tokens) : names,
     layer: s.layer,
     n: Math.max(n_q, n_k),
-    ends: made.P ? made.P.map((row) => called(s.vocabulary)[row.indexOf(Math.max(...row))]) : names, // of the lanes
+    // Of the lanes.
+    ends: made.P ? made.P.map((row) => called(s.vocabulary)[row.indexOf(Math.max(...row))]) : names,
     last: s.layer ? "N2" : s.w_o.length ? "O" : "Z",
     resting: {},
     paper: [],
@@ -327,7 +341,9 @@ export function moment({ stages }, { stage, u }) {
   return { s: s < 0 ? stages.length - 1 : s, u };
 }
 
-/** The name and the words of a block just now: the grid and the last block hold scores, then shares. */
+/**
+ * The name and the words of a block just now: the grid and the last block hold scores, then shares.
+ */
 export function naming({ when, blocks }, id, { s }) {
   const { symbol, words } = blocks[id];
   if (id === "P" && s >= when.shares) return ["P", "shares"];
@@ -361,7 +377,8 @@ export function fitted(name, room, size) {
 export function decimals(matrix, room, size) {
   const all = matrix.flat().filter(Number.isFinite);
   for (let digits = 3; digits >= 0; digits--) {
-    if (digits === 0 && all.some((x) => Math.abs(x - Math.round(x)) > 1e-9)) return -1; // 0.4 is not 0
+    // 0.4 is not 0
+    if (digits === 0 && all.some((x) => Math.abs(x - Math.round(x)) > 1e-9)) return -1;
     if (all.every((x) => wide(short(x, digits), size) <= room)) return digits;
   }
   return -1;

@@ -8,9 +8,9 @@ const bracketed = (x, digits, first) =>
   x < 0 && !first ? `(${short(x, digits)})` : short(x, digits);
 
 /**
- * What there is to say of the cell named "Q.0.1" (or of a token, "T.0"): a title; lines of pieces of
- * text, each with the role of its number; `terms`, the cells that each product reads; which cells it
- * reads and feeds; the lines and ribbons in between.
+ * What there is to say of the cell named "Q.0.1" (or of a token, "T.0"): a title; lines of pieces
+ * of text, each with the role of its number; `terms`, the cells that each product reads; which
+ * cells it reads and feeds; the lines and ribbons in between.
  */
 export function explain(plan, name, now, head) {
   const { n_q, n_k, names, answers, blocks, when, d_k, d_v, s: given, layer, cross, river } = plan;
@@ -166,7 +166,8 @@ export function explain(plan, name, now, head) {
     Z() {
       const at = Math.floor(j / d_v);
       const { A, V } = plan.matrices[at];
-      found.title = `${who}’s blend${given.heads > 1 ? `, head ${at + 1}` : ""}, number ${(j % d_v) + 1}`;
+      const head = given.heads > 1 ? `, head ${at + 1}` : "";
+      found.title = `${who}’s blend${head}, number ${(j % d_v) + 1}`;
       begin();
       products(A[i], column(V, j % d_v), "weight", "value", (k) =>
         at === head ? [`G.${i}.${k}`, `V.${k}.${j % d_v}`] : [],
@@ -284,7 +285,8 @@ export function explain(plan, name, now, head) {
     say(`${num(M[old][i][j])} + ${bracketed(M[more][i][j], digits)}`);
     result(M[total][i][j], "ink");
     begin("norm");
-    say(`(${short(M[total][i][j], 6)} − mean ${bracketed(mean, 6)}) ÷ ${short(root, 6)}`); // a small root counts
+    // A small root counts.
+    say(`(${short(M[total][i][j], 6)} − mean ${bracketed(mean, 6)}) ÷ ${short(root, 6)}`);
     result(found.value, "ink");
     add(reads, cells(more, i), cells(old, i));
     add(feeds, next.flat());

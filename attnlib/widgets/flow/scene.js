@@ -1,6 +1,7 @@
 /**
  * The picture of Flow at a moment: lines, ribbons, cells, the gates that a line passes, and what a
- * stage does to its numbers, in motion. What no stage has reached yet is an outline without numbers.
+ * stage does to its numbers, in motion. What no stage has reached yet is an outline without
+ * numbers.
  */
 import { cellInk } from "../kit/heatmap.js";
 import { element, html } from "../kit/markup.js";
@@ -108,8 +109,8 @@ function strength({ stages }, id, { s, u }) {
 }
 
 /**
- * The drawing as { width, height, content }; `found` explains the cell `look` that is looked at, and
- * `focus` is the one that Tab finds. What is `still` has no cells to look at.
+ * The drawing as { width, height, content }; `found` explains the cell `look` that is looked at,
+ * and `focus` is the one that Tab finds. What is `still` has no cells to look at.
  */
 export function scene(plan, { falls, now, head, look, found, focus, still }) {
   const geo = layout(plan, falls, now);
@@ -178,7 +179,10 @@ export function scene(plan, { falls, now, head, look, found, focus, still }) {
   };
 }
 
-/** What the crossing holds: scores, scaled scores, then weights. Elsewhere on the page that symbol lights up. */
+/**
+ * What the crossing holds: scores, scaled scores, then weights. Elsewhere on the page that symbol
+ * lights up.
+ */
 const holds = ({ when }, { s }) => (s >= when.softmax ? "A" : s >= when.scale ? "~S" : "S");
 
 function lines({ plan, now, found }, all) {
@@ -372,7 +376,8 @@ function cell(c, name, role, words, value, ...content) {
 function tiles(c, id) {
   const { plan, geo, now, head, M } = c;
   const { role, columns } = plan.blocks[id];
-  const turned = id === "P" ? smooth(part(now, plan.when.shares, [0.1, 0.6])) : 1; // scores, then shares
+  // Scores, then shares.
+  const turned = id === "P" ? smooth(part(now, plan.when.shares, [0.1, 0.6])) : 1;
   const matrix = turned < 0.5 ? M.L : M[id];
   const largest = most(matrix);
   const tall = id === "K";
@@ -410,7 +415,12 @@ function tiles(c, id) {
         !bare &&
           text(short(value, digits), x + w / 2, y + h / 2 + size * 0.36, {
             "font-size": size,
-            class: `digits${Math.abs(value) < 1e-9 ? " zero" : id === "P" && turned === 1 && value === Math.max(...row) ? " most" : ""}`,
+            class:
+              Math.abs(value) < 1e-9
+                ? "digits zero"
+                : id === "P" && turned === 1 && value === Math.max(...row)
+                  ? "digits most"
+                  : "digits",
             opacity: shown * Math.abs(2 * turned - 1),
           }),
       );
@@ -510,7 +520,9 @@ function hatch(x, y, w, h) {
     .join("");
 }
 
-/** The matrices that a line passes, with their larger numbers in miniature; the sums and the norms. */
+/**
+ * The matrices that a line passes, with their larger numbers in miniature; the sums and the norms.
+ */
 function gates({ plan, geo, now, M, found, still }) {
   const { n, when, stages, s: given } = plan;
   const tall = (n - 1) * geo.lane + 34;
@@ -546,7 +558,7 @@ function gates({ plan, geo, now, M, found, still }) {
           h,
           text("norm", 0, 0, {
             class: "norm",
-            transform: `${at(x + (upright ? 4 : 0), y + (upright ? 0 : 4))}${upright ? " rotate(-90)" : ""}`,
+            transform: upright ? `${at(x + 4, y)} rotate(-90)` : at(x, y + 4),
           }),
         );
       }
@@ -667,7 +679,10 @@ function titles({ plan, geo, now }) {
     .map(title);
 }
 
-/** What a stage does to its numbers: queries lie down on keys and are multiplied, weights fly to their ribbons. */
+/**
+ * What a stage does to its numbers: queries lie down on keys and are multiplied, weights fly to
+ * their ribbons.
+ */
 function film(c) {
   const { plan, now } = c;
   if (now.u >= 1) return null;

@@ -33,7 +33,10 @@ const MEANS = {
 const HEAT = { width: 360, height: 334, left: 74, top: 64, size: 262 };
 const LINKS = { ...HEAT, width: 330, queries: 84, from: 92, to: 212, keys: 220, numbers: 328 };
 
-/** The weights of a text, [layer][head][query][key]: half hundredths from 0.1 on, and finer steps below. */
+/**
+ * The weights of a text, [layer][head][query][key]: half hundredths from 0.1 on, and finer steps
+ * below.
+ */
 function unpack({ tokens, n_layers, n_heads, weights }) {
   let at = 0;
   const digit = () => DIGITS.indexOf(weights[at++]);
@@ -66,7 +69,10 @@ function arraysOf(text) {
   return known.get(text);
 }
 
-/** Everything that follows from the traits; `top` is the key with the row's largest weight, -1 if there is none. */
+/**
+ * Everything that follows from the traits; `top` is the key with the row's largest weight, -1 if
+ * there is none.
+ */
 export function compute({ texts, text, layer, head, row }) {
   const { tokens } = texts[text];
   const { all, allowed } = arraysOf(texts[text]);
@@ -198,7 +204,8 @@ export function picture(s) {
   const deed = top < 0 ? "to nothing" : `most to '${names[top]}'`;
   const largest = top >= 0 && html` (<b class="number">${two(weights[row][top])}</b>)`;
   const mean = ([name, number]) =>
-    html`<li><b class="number" data-part="${name}">${two(number)}</b><span>${MEANS[name]}</span></li>`;
+    html`<li><b class="number"
+data-part="${name}">${two(number)}</b><span>${MEANS[name]}</span></li>`;
   return [
     ...(s.title ? [html`<p class="title">${s.title}</p>`] : []),
     html`<div class="all" style="--heads: ${n_heads}">
@@ -225,7 +232,8 @@ ${choice("lines", "Lines", LINES)}</div>`,
     html`<div class="telling"><p class="said" role="status" data-part="said">${element(
       "span",
       { "data-key": [s.layer, s.head, row, s.text].join() }, // another sentence, not one that moved
-      html`Head ${s.head + 1}${several && ` of layer ${s.layer + 1}`}: '${names[row]}' attends ${deed}${largest}`,
+      html`Head ${s.head + 1}${several && ` of layer ${s.layer + 1}`}: '${names[row]}' attends
+${deed}${largest}`,
     )}</p><button type="button" name="why">Why?</button></div>`,
     html`<div><p class="note">The means of this head over all tokens</p>
 <ul class="summary">${Object.entries(now.means).map(mean)}</ul></div>`,
@@ -258,7 +266,8 @@ export function live(view) {
   }
   view.on("lines", "change", (event) => view.set({ lines: event.target.value }));
   view.on("grid", "click", (event) => {
-    const cell = event.target.closest("button")?.parentElement; // the first of a row and of a column is a name
+    // The first of a row and of a column is a name.
+    const cell = event.target.closest("button")?.parentElement;
     if (cell) view.set({ layer: cell.parentElement.rowIndex - 1, head: cell.cellIndex - 1 });
   });
   // Arrows pick each head on their way, so that the large one changes as one goes.
@@ -287,6 +296,7 @@ export function live(view) {
     view.set({ pointed: cell?.inside ? cell : null });
   });
   view.on("heat", "pointerout", (event, svg) => {
-    if (!svg.contains(event.relatedTarget)) view.set({ pointed: null }); // not from a cell to its number
+    // Not from a cell to its number.
+    if (!svg.contains(event.relatedTarget)) view.set({ pointed: null });
   });
 }

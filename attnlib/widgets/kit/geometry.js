@@ -63,7 +63,8 @@ export function band(a, b, thick) {
     along(b, unit, 0, -half),
     along(a, unit, 0, -half),
   ];
-  const fine = (point) => point.map((x) => x.toFixed(2)).join(" "); // a thin line is thinner than a tenth
+  // A thin line is thinner than a tenth.
+  const fine = (point) => point.map((x) => x.toFixed(2)).join(" ");
   return `M${corners.map(fine).join("L")}Z`;
 }
 

@@ -4,7 +4,10 @@
 import { runs, shades } from "./heatmap.js";
 import { element, html } from "./markup.js";
 
-/** A head in the grid: its heatmap in so many steps of opacity, and stripes on the cells that are blocked. */
+/**
+ * A head in the grid: its heatmap in so many steps of opacity, and stripes on the cells that are
+ * blocked.
+ */
 export function small(weights, allowed, steps = 8) {
   const stripes = runs(allowed)
     .filter(([may]) => !may)
@@ -25,6 +28,8 @@ export function grid(heads, layer, head) {
   return html`<table class="grid" role="grid" aria-label="All heads" data-part="grid">
 <tr><td></td>${heads[0].map((_, j) => html`<th scope="col">${j + 1}</th>`)}</tr>${heads.map(
     (layer, i) => html`
-<tr>${several ? html`<th scope="row">${i + 1}</th>` : html`<td></td>`}${layer.map((one, j) => button(one, i, j))}</tr>`,
+<tr>${several ? html`<th scope="row">${i + 1}</th>` : html`<td></td>`}${layer.map((one, j) =>
+      button(one, i, j),
+    )}</tr>`,
   )}</table>`;
 }

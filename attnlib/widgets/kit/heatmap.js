@@ -12,7 +12,9 @@ export function weightTable({ tokens, weights, allowed: may }) {
   return table("Attention weights: queries in rows, keys in columns", ["", ...tokens], rows);
 }
 
-/** The ink that can be read on a cell of this weight; the thresholds are those of attnlib.palette. */
+/**
+ * The ink that can be read on a cell of this weight; the thresholds are those of attnlib.palette.
+ */
 export const cellInk = (weight) =>
   weight < 0.635 ? "cell-low" : weight < 0.845 ? "cell-mid" : "cell-high";
 

@@ -1,4 +1,7 @@
-/** Markup, made while the book is built and in the page alike, and the parts of which widgets consist. */
+/**
+ * Markup, made while the book is built and in the page alike, and the parts of which widgets
+ * consist.
+ */
 
 /** Text that is markup already; any other text is escaped where it meets markup. */
 class Markup {
@@ -26,7 +29,9 @@ export function html(strings, ...values) {
   return new Markup(strings.reduce((all, piece, i) => all + written(values[i - 1]) + piece));
 }
 
-/** Attributes of an element: numbers with two decimals at most, true as a bare name, false as none. */
+/**
+ * Attributes of an element: numbers with two decimals at most, true as a bare name, false as none.
+ */
 export function attributes(all) {
   const value = (x) => (typeof x === "number" ? Number(x.toFixed(2)) : escaped(x));
   const present = Object.entries(all).filter(
@@ -58,13 +63,15 @@ export function slider(name, { bounds }, more) {
 }
 
 /**
- * A status named `part` that says `said`; nothing takes no room. What is `folded`, under its summary,
- * is for readers without JavaScript, and for the end of a chapter on paper (_ext/pages/static/book.js).
+ * A status named `part` that says `said`; nothing takes no room. What is `folded`, under its
+ * summary, is for readers without JavaScript, and for the end of a chapter on paper
+ * (_ext/pages/static/book.js).
  */
 export function statusLine(part, said, folded = {}) {
   const fold = ([summary, content]) =>
     html`<details><summary>${summary}</summary><p>${content}</p></details>`;
-  return html`<div class="told"><p role="status" data-part="${part}">${said}</p>${Object.entries(folded).map(fold)}</div>`;
+  return html`<div class="told"><p role="status"
+data-part="${part}">${said}</p>${Object.entries(folded).map(fold)}</div>`;
 }
 
 /** The buttons that every widget with a state has, after those of its own. */

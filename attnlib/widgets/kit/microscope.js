@@ -1,9 +1,10 @@
 /**
  * The microscope: why one weight is what it is, in a panel that any heatmap opens. Query and key as
- * bars, their products adding up, divided, powered, shared; then the scaled values stacking into the
- * output. Where no more than the weights is known, it says what they tell of the scores.
+ * bars, their products adding up, divided, powered, shared; then the scaled values stacking into
+ * the output. Where no more than the weights is known, it says what they tell of the scores.
  *
- * A widget that uses it has a state `lens` of the page alone: null, or the [row, column] of a weight.
+ * A widget that uses it has a state `lens` of the page alone: null, or the [row, column] of a
+ * weight.
  */
 import { cut } from "./heatmap.js";
 import { element, html, select } from "./markup.js";
@@ -28,7 +29,10 @@ function partialSums(numbers) {
   return sums;
 }
 
-/** Bars of the query, of the key, and of their products, each of which begins where the last one ended. */
+/**
+ * Bars of the query, of the key, and of their products, each of which begins where the last one
+ * ended.
+ */
 function meeting(query, key) {
   const n = query.length;
   const step = Math.min((WIDE - 74) / n, 64);
@@ -71,7 +75,9 @@ function meeting(query, key) {
         }),
     ];
   });
-  const label = `Bars of the ${n} numbers of query and key, and their products adding up to ${signed(ends.at(-1))}`;
+  const label =
+    `Bars of the ${n} numbers of query and key, and their products adding up to ` +
+    `${signed(ends.at(-1))}`;
   return element(
     "svg",
     { viewBox: `0 0 ${WIDE} 172`, role: "img", "aria-label": label },
@@ -90,13 +96,16 @@ function meeting(query, key) {
   );
 }
 
-/** A row of shares in one bar, the one that is looked at in full colour; names where they fit below. */
+/**
+ * A row of shares in one bar, the one that is looked at in full colour; names where they fit below.
+ */
 function sharing(weights, names, j) {
   const room = (k) => LETTER * names[k].length;
   const starts = weights.map((_, k) =>
     weights.slice(0, k).reduce((total, a) => total + a * WIDE, 0),
   );
-  const own = Math.max(Math.min(starts[j], WIDE - room(j)), 0); // where the picked one's name stands, whatever its share
+  // Where the picked one's name stands, whatever its share.
+  const own = Math.max(Math.min(starts[j], WIDE - room(j)), 0);
   const fits = (k) =>
     room(k) < weights[k] * WIDE && (starts[k] + room(k) < own || starts[k] > own + room(j));
   const parts = weights.map((a, k) => [
@@ -139,7 +148,10 @@ function stacking(weights, values, names, j) {
     d: `M${place(0).toFixed(1)} 0V${22 * columns.length}`,
     stroke: "var(--line)",
   });
-  const label = `The output: ${ends.map((all) => signed(Number(all.at(-1).toFixed(4)))).join(", ")}; in full colour what ${names[j]} gives`;
+  const label =
+    `The output: ` +
+    `${ends.map((all) => signed(Number(all.at(-1).toFixed(4)))).join(", ")}; in full colour what ` +
+    `${names[j]} gives`;
   return element(
     "svg",
     { viewBox: `0 0 ${WIDE} ${22 * columns.length}`, role: "img", "aria-label": label },
@@ -166,8 +178,10 @@ const head = ({
   names,
   j,
   weights,
-}) => html`<p class="lens-head"><span><b class="query">${asks}</b> asks, <b class="key">${names[j]}</b> answers:
-<b class="weight">${plain(weights[j])}</b></span><button type="button" name="lens-close" aria-label="Close" autofocus>✕</button></p>
+}) => html`<p class="lens-head"><span><b class="query">${asks}</b> asks, <b
+class="key">${names[j]}</b> answers:
+<b class="weight">${plain(weights[j])}</b></span><button type="button" name="lens-close"
+aria-label="Close" autofocus>✕</button></p>
 ${
   names.length > 1 &&
   html`<label class="lens-key"><span>Look at another</span>${select(
@@ -181,7 +195,8 @@ ${
  * The panel on a weight whose vectors are known:
  *   asks, names, j    who asks, who answers, and which of them is looked at
  *   query, key        two vectors
- *   scores, divisor   the row before it is divided, and [what by, how that is written, or both with a sign]
+ *   scores, divisor   the row before it is divided, and [what by, how that is written, or both
+ *                     with a sign]
  *   free, weights     which keys may be looked at, all unless given, and the row that results
  *   values            what each key hands over, or nothing where no value is
  */
@@ -205,13 +220,44 @@ function fromVectors({ asks, names, j, query, key, scores, divisor, free, weight
   const less = top ? ` − ${signed(top)}` : "";
   return html`${meeting(query, key)}<div class="lens-lines">
 ${line("score", written && `${written} ${exact ? "=" : "≈"} `, html`<b>${signed(scores[j])}</b>`)}
-${line("divided", by === "÷ 1" ? "not" : html`${signed(scores[j])} ${by} = <b>${signed(scaled[j])}</b>`)}
+${line(
+  "divided",
+  by === "÷ 1" ? "not" : html`${signed(scores[j])} ${by} = <b>${signed(scaled[j])}</b>`,
+)}
 ${!open(j) && line("masked", html`<b>−∞</b>: ${asks} may not look at ${names[j]}`)}
-${line("powered", open(j) ? html`e^${less ? `(${signed(scaled[j])}${less})` : signed(scaled[j])} = <b>${signed(powers[j])}</b>` : html`e^−∞ = <b>0</b>`)}
-${sum > 0 && line("shared", html`${signed(powers[j])} ÷ ${signed(sum)}, the sum of its row = <b class="weight">${plain(weights[j])}</b>`)}
-${sum === 0 && line("shared", html`nothing: ${asks} may look at no key, so its weights stay <b class="weight">0</b>`)}</div>
+${line(
+  "powered",
+  open(j)
+    ? html`e^${less ? `(${signed(scaled[j])}${less})` : signed(scaled[j])} =
+<b>${signed(powers[j])}</b>`
+    : html`e^−∞ = <b>0</b>`,
+)}
+${
+  sum > 0 &&
+  line(
+    "shared",
+    html`${signed(powers[j])} ÷ ${signed(sum)}, the sum of its row = <b
+class="weight">${plain(weights[j])}</b>`,
+  )
+}
+${
+  sum === 0 &&
+  line(
+    "shared",
+    html`nothing: ${asks} may look at no key, so its weights stay <b class="weight">0</b>`,
+  )
+}</div>
 ${sharing(weights, names, j)}
-${values && html`<p>${plain(Number(weights[j].toFixed(4)))} of ${names[j]}’s value goes into the output, which is what all values add up to, each as much as its weight says:</p>${stacking(weights, values, names, j)}`}`;
+${
+  values &&
+  html`<p>${plain(Number(weights[j].toFixed(4)))} of ${names[j]}’s value goes into the output,
+which is what all values add up to, each as much as its weight says:</p>${stacking(
+    weights,
+    values,
+    names,
+    j,
+  )}`
+}`;
 }
 
 /**
@@ -222,8 +268,8 @@ ${values && html`<p>${plain(Number(weights[j].toFixed(4)))} of ${names[j]}’s v
 export const sharePanel = (weight) => panel(weight, fromShares);
 
 /**
- * From the shares back to the scores, as far as they lead: to how far apart two scores are, and that
- * no more exactly than the shares were recorded.
+ * From the shares back to the scores, as far as they lead: to how far apart two scores are, and
+ * that no more exactly than the shares were recorded.
  */
 function fromShares({ asks, names, j, free, weights, unit }) {
   const order = [...weights.keys()]
@@ -242,13 +288,37 @@ function fromShares({ asks, names, j, free, weights, unit }) {
       : weights[j] === 0 && html`less than ${plain(unit / 2)}: too little to be recorded`;
   const largest = order.filter((k, at) => at < MOST - 1 || k === j).slice(0, MOST);
   return html`${ladder(largest, weights, names, j)}<div class="lens-lines">
-${nothing ? line(free[j] ? "shared" : "masked", nothing) : line("shared", html`<b class="weight">${share(j)}</b> of the row goes to ${names[j]}`)}
-${compared && line("powered", html`${share(j)} ÷ ${share(rival)} ≈ <b>${signed(Number(times.toPrecision(2)))}</b> times the power of ${names[rival]}`)}
-${compared && line("divided", html`ln ${signed(Number(times.toPrecision(2)))}: a score about <b>${far}</b> ${higher} than that of ${names[rival]}`)}
-${line("score", "not known: the model’s weights were recorded, its queries and keys were not")}</div>`;
+${
+  nothing
+    ? line(free[j] ? "shared" : "masked", nothing)
+    : line("shared", html`<b class="weight">${share(j)}</b> of the row goes to ${names[j]}`)
+}
+${
+  compared &&
+  line(
+    "powered",
+    html`${share(j)} ÷ ${share(rival)} ≈ <b>${signed(Number(times.toPrecision(2)))}</b> times the
+power of ${names[rival]}`,
+  )
+}
+${
+  compared &&
+  line(
+    "divided",
+    html`ln ${signed(Number(times.toPrecision(2)))}: a score about <b>${far}</b> ${higher} than that
+of ${names[rival]}`,
+  )
+}
+${line(
+  "score",
+  "not known: the model’s weights were recorded, its queries and keys were not",
+)}</div>`;
 }
 
-/** The largest shares of a row as bars, and how far each score is from that of the key that is looked at. */
+/**
+ * The largest shares of a row as bars, and how far each score is from that of the key that is
+ * looked at.
+ */
 function ladder(order, weights, names, j) {
   const gap = (k) =>
     k === j
@@ -281,7 +351,9 @@ function ladder(order, weights, names, j) {
   );
 }
 
-/** Opens the panel on a weight: `lens` is its [row, column]. Escape or a click beside it closes it. */
+/**
+ * Opens the panel on a weight: `lens` is its [row, column]. Escape or a click beside it closes it.
+ */
 export function openMicroscope(view, lens) {
   const from = document.activeElement;
   view.set({ lens });

@@ -1,5 +1,6 @@
 /**
- * A widget, made from what its module exports: drawn while the book is built, brought to life in a page.
+ * A widget, made from what its module exports: drawn while the book is built, brought to life in a
+ * page.
  *
  * Only what is below the line "The page" touches the DOM.
  */
@@ -11,21 +12,21 @@ import { alike, between, ease } from "./numbers.js";
 const GLIDE = 1000; // milliseconds
 
 /**
- * A widget of that name. `bounds` has the traits of its Python class, {name: what it may be, or null}:
- * a list of values, or numbers from `least` to `most`, only `whole` ones if it says so. They are part
- * of every state. The rest is what the widget's module exports:
+ * A widget of that name. `bounds` has the traits of its Python class, {name: what it may be, or
+ * null}: a list of values, or numbers from `least` to `most`, only `whole` ones if it says so. They
+ * are part of every state. The rest is what the widget's module exports:
  *   pageState       a state of the page alone, which no trait holds; nothing unless given
  *   label(state)    its name for those who do not see it
  *   layout          a class that says how its parts stand to each other
  *   picture(state)  its sections, one element each; a function is a section for the ear alone,
  *                   drawn when things have been quiet for a moment
  *   code(state)     the lines of NumPy behind "Copy as NumPy"
- *   pose(state)     numbers, in arrays, from which the picture is drawn and which can glide; on their
- *                   way `moving`, a state of the page alone, holds them, and else null
- *   shared          what of the state a page's address may hold, beside the traits that say what they
- *                   may be: for each such trait a function that tells of (value, state) whether
- *                   it fits, which narrows what the trait says; false for a trait that stays out;
- *                   false for a widget whose state is an answer
+ *   pose(state)     numbers, in arrays, from which the picture is drawn and which can glide; on
+ *                   their way `moving`, a state of the page alone, holds them, and else null
+ *   shared          what of the state a page's address may hold, beside the traits that say what
+ *                   they may be: for each such trait a function that tells of (value, state)
+ *                   whether it fits, which narrows what the trait says; false for a trait that
+ *                   stays out; false for a widget whose state is an answer
  *   live(view)      listens to the controls
  */
 export function widget(name, module, bounds) {
@@ -42,7 +43,8 @@ export function widget(name, module, bounds) {
     const kind = ["abh", `abh-${words.toLowerCase().replaceAll(" ", "-")}`, layout]
       .join(" ")
       .trim();
-    return String(html`<div class="${kind}"><fieldset disabled aria-label="${label(state)}">${sections}
+    return String(html`<div class="${kind}"><fieldset disabled
+aria-label="${label(state)}">${sections}
 <p class="message" role="status"></p></fieldset></div>`);
   }
 
@@ -69,7 +71,8 @@ function morph(old, next) {
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   for (const name of old.getAttributeNames()) {
-    if (!next.hasAttribute(name) && name !== "open") old.removeAttribute(name); // a reader opens a <details>
+    // A reader opens a <details>.
+    if (!next.hasAttribute(name) && name !== "open") old.removeAttribute(name);
   }
   let there = old.firstChild;
   for (let child = next.firstChild; child; ) {
@@ -98,7 +101,8 @@ function morph(old, next) {
  * Brings the widget in `el` to life, drawing it there first unless its picture is there already:
  * what the first state looks like does not depend on the browser, or `live` has to redraw.
  *
- * The picture is drawn anew before the next repaint after any change of the state. `live` gets the view:
+ * The picture is drawn anew before the next repaint after any change of the state. `live` gets the
+ * view:
  *   root                    the widget's element
  *   state()                 all traits, and the state of the page alone
  *   set(changes)            new values for some of them
@@ -168,7 +172,8 @@ function mount({ bounds, pageState, label, picture, still, code, pose, live }, m
         if (name in pageState) ours[name] = value;
         else model.set(name, value);
       }
-      if (pose && theirs.some(([name]) => !(name in pageState))) ours.moving ??= null; // no longer on its way
+      // No longer on its way.
+      if (pose && theirs.some(([name]) => !(name in pageState))) ours.moving ??= null;
       if (Object.keys(ours).length) {
         mine = { ...mine, ...ours };
         view.redraw();

@@ -51,7 +51,8 @@ export function transpose(a) {
 export function softmax(row) {
   const top = Math.max(...row);
   if (top === -Infinity) return row.map(() => 0);
-  const powers = row.map((score) => Math.exp(score - top)); // unchanged by the shift, cannot overflow
+  // Unchanged by the shift, cannot overflow.
+  const powers = row.map((score) => Math.exp(score - top));
   const total = powers.reduce((sum, power) => sum + power, 0);
   return powers.map((power) => power / total);
 }
@@ -68,7 +69,9 @@ export function allowed(mask, n, { length, width }) {
   return Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => may(i, j)));
 }
 
-/** How spread out a row of weights is, in nats: 0 for a single weight of 1, ln n for n equal ones. */
+/**
+ * How spread out a row of weights is, in nats: 0 for a single weight of 1, ln n for n equal ones.
+ */
 export function entropy(row) {
   return row.reduce((sum, weight) => (weight > 0 ? sum - weight * Math.log(weight) : sum), 0);
 }

@@ -6,7 +6,8 @@
 const STORE = "attention-by-hand";
 const PLACE = "attention-by-hand-place"; // the last chapter read, which book.js keeps
 const CHANGED = "attention-by-hand:progress";
-const PREDICTED = "predicted"; // the page then opens what it kept closed (_ext/pages/static/book.js)
+// The page then opens what it kept closed (_ext/pages/static/book.js).
+const PREDICTED = "predicted";
 
 /** Tells the page that the reader has an answer to a prediction, right or given up. */
 export function announcePrediction(view) {
@@ -53,7 +54,10 @@ export function erase() {
   return true;
 }
 
-/** Draws a widget with the progress of this browser, and again when it changes, here or in another tab. */
+/**
+ * Draws a widget with the progress of this browser, and again when it changes, here or in another
+ * tab.
+ */
 export function followProgress(view) {
   view.redraw();
   for (const event of ["storage", CHANGED]) view.listen(self, event, view.redraw);

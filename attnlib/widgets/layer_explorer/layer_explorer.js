@@ -182,13 +182,19 @@ const size = (x) => (x === 0 || (Math.abs(x) >= 0.01 && Math.abs(x) < 1000) ? fi
 
 const layers = (depth) => `${depth} layer${depth > 1 ? "s" : ""}`;
 
-/** Whether the tokens have become one vector: of this depth alone, since from which on it is so is for the reader to find. */
+/**
+ * Whether the tokens have become one vector: of this depth alone, since from which on it is so is
+ * for the reader to find.
+ */
 const verdict = ({ distance }, depth) =>
   distance[depth] < SAME
     ? `After ${layers(depth)} all words are alike: own share below 0.001.`
     : `After ${layers(depth)} the words differ.`;
 
-/** A matrix as squares whose area is the size of each entry: filled above 0, hollow below; its rows are tokens. */
+/**
+ * A matrix as squares whose area is the size of each entry: filled above 0, hollow below; its rows
+ * are tokens.
+ */
 function squares(part, matrix) {
   const { top, width, height } = GRIDS[part];
   const most = 0.9 * Math.min(width, height);
@@ -216,7 +222,10 @@ function squares(part, matrix) {
   ];
 }
 
-/** A number of this stack and of the full block against depth, on a scale of powers of ten that stops at both ends. */
+/**
+ * A number of this stack and of the full block against depth, on a scale of powers of ten that
+ * stops at both ends.
+ */
 function plot(name, depth, curves) {
   const { title, ticks, depths, left, wide, floor, height, low, high } = PLOTS[name];
   const x = (i) => left + (wide * i) / MAX_DEPTH;
@@ -247,8 +256,9 @@ function drawing({ depth }, { states, cosines, curves }) {
     "sheet",
     360,
     512,
-    `Token vectors, the cosines between them, and two curves against depth. ${verdict(curves, depth)} ` +
-      `Mean length ${size(curves.norm[depth])}. The tables below hold the numbers.`,
+    `Token vectors, the cosines between them, and two curves against depth. ` +
+      `${verdict(curves, depth)} Mean length ${size(curves.norm[depth])}. The tables below hold ` +
+      `the numbers.`,
     text(`${TOKENS.length} words × ${D_MODEL} numbers, after ${layers(depth)}`, 2, 14, "ink"),
     text(`filled > 0, hollow < 0; largest ${size(largest)}`, LEFT, 167, "muted", {
       "data-part": "scale",
@@ -293,7 +303,8 @@ ${select("norm", NORMS, s.norm)}</label>
 ${buttons(renew)}</div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<p class="cell">Random weights, number ${s.seed}, as small as those
-PyTorch starts with. ${N_HEADS} heads, d<sub>model</sub> = ${D_MODEL}, d<sub>ff</sub> = ${D_FF}.</p>`,
+PyTorch starts with. ${N_HEADS} heads, d<sub>model</sub> = ${D_MODEL},
+d<sub>ff</sub> = ${D_FF}.</p>`,
     () => tables(s, now),
   ];
 }

@@ -12,7 +12,10 @@ import { copied, isOff, LETTERS, read, unpack } from "./model.js";
 
 export const layout = "abh-instrument";
 
-/** Shares of right answers by model and heads, as far as measured in this page; a weight under the microscope, of [layer, head]. */
+/**
+ * Shares of right answers by model and heads, as far as measured in this page; a weight under the
+ * microscope, of [layer, head].
+ */
 export const pageState = { scores: {}, lens: null, lensed: [1, 0] };
 
 const LONGEST = 24; // letters of a sentence in training, and of a test
@@ -88,7 +91,9 @@ function weightOf(s, { weights }) {
   };
 }
 
-/** What stands after the last earlier token of the same kind, for each token; -1 if there is none. */
+/**
+ * What stands after the last earlier token of the same kind, for each token; -1 if there is none.
+ */
 function answers(tokens) {
   return tokens.map((token, i) => {
     const last = tokens.lastIndexOf(token, i - 1);
@@ -116,13 +121,18 @@ const setting = (model, off) =>
 
 // ------------------------------------------------------------------------------- the picture
 
-/** Lines of a layer, from letters above to letters below, of head 2 dashed: those of one look as one path. */
+/**
+ * Lines of a layer, from letters above to letters below, of head 2 dashed: those of one look as one
+ * path.
+ */
 function band(layer, n, lines) {
   const drawn = lines.filter(({ weight }) => weight > 0.02);
   const path = ({ from, to, head, weight, strength }) => {
     const beside = 0.5 + (head - 0.5) * 0.16;
     return element("path", {
-      d: `M${from + beside} 0C${from + beside} ${0.55 * TALL} ${to + beside} ${0.45 * TALL} ${to + beside} ${TALL}`,
+      d:
+        `M${from + beside} 0C${from + beside} ${0.55 * TALL} ${to + beside} ${0.45 * TALL} ` +
+        `${to + beside} ${TALL}`,
       class: head ? "second" : false,
       "stroke-width": 0.6 + 4.4 * weight,
       opacity: strength,
@@ -170,11 +180,17 @@ function ladder({ text, off }, { asks, copied: sources, weights }) {
     })),
   );
   const later = (i) => i > asks && "later";
-  return html`<div class="ladder" data-part="ladder"><div style="--n: ${letters.length}" data-key="${letters.length}">
+  return html`<div class="ladder" data-part="ladder"><div style="--n: ${letters.length}"
+data-key="${letters.length}">
 ${row("typed", (letter, i) => cell([later(i), i === asks && "asks"], letter))}
 <p class="note">Layer 1 looks; the small letters are copies</p>
 ${band(0, letters.length, first)}
-${row("copied", (letter, i) => cell([later(i)], [element("small", { class: "key" }, sources[i] < 0 ? " " : letters[sources[i]]), letter]))}
+${row("copied", (letter, i) =>
+  cell(
+    [later(i)],
+    [element("small", { class: "key" }, sources[i] < 0 ? " " : letters[sources[i]]), letter],
+  ),
+)}
 <p class="note">Layer 2: the marked letter looks</p>
 ${band(1, letters.length, second)}
 ${row("asks", (letter, i) => (i === asks ? cell(["asks"], letter) : cell([], "")))}</div></div>`;
@@ -196,16 +212,30 @@ function head({ off }, { weights, asks }, layer, one) {
     checked: !isOff(off, layer, one),
   };
   return html`<div class="head"><label>${element("input", box)} head ${one + 1}</label>
-${element("svg", { ...all, "data-part": "map", "data-head": `${layer}${one}` }, shades(weights[layer][one], 8), frame)}</div>`;
+${element(
+  "svg",
+  { ...all, "data-part": "map", "data-head": `${layer}${one}` },
+  shades(weights[layer][one], 8),
+  frame,
+)}</div>`;
 }
 
 /** The shares of all letters at the place that asks. */
 function bars({ shares, asks, says }) {
-  return html`<div class="bars" data-part="bars" role="img" aria-label="${Array.from(LETTERS, (letter, k) => `${letter} ${two(shares[asks][k])}`).join(", ")}">
-${Array.from(LETTERS, (letter, k) => element("span", { style: `--share: ${shares[asks][k].toFixed(4)}`, class: k === says && "most" }, element("i"), letter))}</div>`;
+  return html`<div class="bars" data-part="bars" role="img"
+aria-label="${Array.from(LETTERS, (letter, k) => `${letter} ${two(shares[asks][k])}`).join(", ")}">
+${Array.from(LETTERS, (letter, k) =>
+  element(
+    "span",
+    { style: `--share: ${shares[asks][k].toFixed(4)}`, class: k === says && "most" },
+    element("i"),
+    letter,
+  ),
+)}</div>`;
 }
 
-const SETS = [[], [1], [0], [0, 1]]; // heads of a layer that are off: none, the second, the first, both
+// Heads of a layer that are off: none, the second, the first, both.
+const SETS = [[], [1], [0], [0, 1]];
 const LEFT = ["both", "head 1", "head 2", "none"];
 
 /** The score of every set of heads: a button each, in a table. */
@@ -220,12 +250,26 @@ function board({ off, model, scores }) {
       tabindex: name === now ? 0 : -1,
       "data-set": name.split(":")[1],
     };
-    return html`<td>${element("button", { ...all, "aria-label": `layer 1: ${LEFT[a]}, layer 2: ${LEFT[b]}: ${said === "?" ? "not measured yet" : said}` }, said)}</td>`;
+    return html`<td>${element(
+      "button",
+      {
+        ...all,
+        "aria-label":
+          `layer 1: ${LEFT[a]}, layer 2: ${LEFT[b]}: ` + (said === "?" ? "not measured yet" : said),
+      },
+      said,
+    )}</td>`;
   };
-  return html`<table class="board" role="grid" aria-label="Share of right answers for each set of heads" data-part="board">
+  return html`<table class="board" role="grid"
+aria-label="Share of right answers for each set of heads" data-part="board">
 <tr><td></td><th scope="colgroup" colspan="4">layer 2 keeps</th></tr>
 <tr><th scope="col">layer 1 keeps</th>${LEFT.map((name) => html`<th scope="col">${name}</th>`)}</tr>
-${SETS.map((first, a) => html`<tr><th scope="row">${LEFT[a]}</th>${SETS.map((second, b) => cell(first, second, a, b))}</tr>`)}</table>`;
+${SETS.map(
+  (first, a) =>
+    html`<tr><th scope="row">${LEFT[a]}</th>${SETS.map((second, b) =>
+      cell(first, second, a, b),
+    )}</tr>`,
+)}</table>`;
 }
 
 /** Whether the model is right, and why. */
@@ -249,38 +293,69 @@ function inWords(s, now) {
   const { text, off } = s;
   const { asks, weights, shares, says, copied: sources } = now;
   const one = speaker(s);
-  const answer = html`The model says <b class="value">${LETTERS[says]}</b> (${two(shares[asks][says])}). ${verdict(s, now)}`;
+  const answer = html`The model says <b class="value">${LETTERS[says]}</b>
+(${two(shares[asks][says])}). ${verdict(s, now)}`;
   if (isOff(off, 1, one)) return html`No head of layer 2 is on. ${answer}`;
   const row = weights[1][one][asks];
   const j = row.indexOf(Math.max(...row));
   const before =
     sources[j] < 0 ? "" : html`, which stands after <b class="key">${text[sources[j]]}</b>`;
-  return html`At <b class="query">${text[asks]}</b>, head ${one + 1} of layer 2 looks at <b class="key">${text[j]}</b> (${two(row[j])})${before}. ${answer}`;
+  return html`At <b class="query">${text[asks]}</b>, head ${one + 1} of layer 2 looks at <b
+class="key">${text[j]}</b> (${two(row[j])})${before}. ${answer}`;
 }
 
 export function picture(s) {
   const now = compute(s);
   const { length: n } = s.text;
   const layer = (l) =>
-    html`<div class="layer"><p>Layer ${l + 1}</p><div>${HEADS.map((one) => head(s, now, l, one))}</div></div>`;
+    html`<div class="layer"><p>Layer
+${l + 1}</p><div>${HEADS.map((one) => head(s, now, l, one))}</div></div>`;
   const choice = (value) =>
     element(
       "label",
       { class: "choice" },
-      html`${element("input", { type: "radio", name: "model", value, checked: s.model === value })} ${MODELS[value]}`,
+      html`${element("input", { type: "radio", name: "model", value, checked: s.model === value })}
+${MODELS[value]}`,
     );
   return [
     html`<div class="typing"><label class="main"><span>Letters from a to p, up to 24</span>
-${element("input", { type: "text", name: "text", value: s.text, autocomplete: "off", autocapitalize: "off", spellcheck: "false" })}</label>
-<p class="buttons"><button type="button" name="write">Add its answer</button><button type="button" name="random">Random letters</button></p></div>`,
-    html`<label class="place"><span>It reads up to letter <b class="number" data-part="place_value">${now.asks + 1}</b></span>
-${element("input", { type: "range", name: "place", min: 1, max: n, value: now.asks + 1, "aria-valuetext": `letter ${now.asks + 1}, ${s.text[now.asks]}` })}</label>`,
+${element("input", {
+  type: "text",
+  name: "text",
+  value: s.text,
+  autocomplete: "off",
+  autocapitalize: "off",
+  spellcheck: "false",
+})}</label>
+<p class="buttons"><button type="button" name="write">Add its answer</button><button type="button"
+name="random">Random letters</button></p></div>`,
+    html`<label class="place"><span>It reads up to letter <b class="number"
+data-part="place_value">${now.asks + 1}</b></span>
+${element("input", {
+  type: "range",
+  name: "place",
+  min: 1,
+  max: n,
+  value: now.asks + 1,
+  "aria-valuetext": `letter ${now.asks + 1}, ${s.text[now.asks]}`,
+})}</label>`,
     ladder(s, now),
-    html`<div class="heads" role="group" aria-label="Heads that take part">${LAYERS.map(layer)}</div>`,
-    html`<div class="said"><p role="status" data-part="said">${element("span", { "data-key": [s.text, now.asks, s.model, s.off].join() }, inWords(s, now))}</p><button type="button" name="why">Why?</button></div>`,
+    html`<div class="heads" role="group"
+aria-label="Heads that take part">${LAYERS.map(layer)}</div>`,
+    html`<div class="said"><p role="status"
+data-part="said">${element(
+      "span",
+      { "data-key": [s.text, now.asks, s.model, s.off].join() },
+      inWords(s, now),
+    )}</p><button type="button" name="why">Why?</button></div>`,
     bars(now),
-    html`<div class="score"><p>Right answers in ${s.tests.length / LONGEST} test sentences with these heads, measured in this page: <b class="big" data-part="score">${s.scores[setting(s.model, s.off)] ?? "?"}</b></p>
-<div class="trained" role="group" aria-label="How the model was trained"><p>Trained</p>${Object.keys(MODELS).map(choice)}</div></div>`,
+    html`<div class="score"><p>Right answers in ${s.tests.length / LONGEST} test sentences with
+these heads, measured in this page: <b class="big"
+data-part="score">${s.scores[setting(s.model, s.off)] ?? "?"}</b></p>
+<div class="trained" role="group"
+aria-label="How the model was trained"><p>Trained</p>${Object.keys(MODELS).map(
+      choice,
+    )}</div></div>`,
     board(s),
     buttons(),
     weightPanel(s.lens && weightOf(s, now)),
@@ -327,7 +402,10 @@ export function code({ text, place, off, model }) {
 
 const SLICE = 6; // milliseconds of a frame for measuring
 
-/** A function that measures the chosen set of heads on the test sentences, a slice at a time, if it is a new one. */
+/**
+ * A function that measures the chosen set of heads on the test sentences, a slice at a time, if it
+ * is a new one.
+ */
 function measuring(view) {
   let running = "";
   return () => {
@@ -416,7 +494,9 @@ export function live(view) {
     (event) => event.target.closest("button") && pick(event.target.closest("button")),
   );
   view.grid("board", (i, j) => pick(view.part("board").rows[i + 2].querySelectorAll("button")[j]));
-  /** For tests and the curious: what the model makes of other letters, with the heads that are on. */
+  /**
+   * For tests and the curious: what the model makes of other letters, with the heads that are on.
+   */
   view.root.parentElement.read = async (text) => {
     if (!isText(text))
       throw new TypeError(`text must be 1 to ${LONGEST} letters from a to p; got ${text}`);

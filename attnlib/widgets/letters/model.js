@@ -147,7 +147,8 @@ const LEAST = 0.1; // of what stood there
 
 /**
  * For each place the earlier one of which the first layer adds most to it; -1 where it adds little,
- * or most of the place itself. Through W_O the value of j, times its weight, becomes what i gets of j.
+ * or most of the place itself. Through W_O the value of j, times its weight, becomes what i gets of
+ * j.
  */
 export function copied(model, { weights, steps }, off) {
   const [{ w_o }] = model.layers;

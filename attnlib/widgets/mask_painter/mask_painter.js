@@ -16,7 +16,9 @@ import {
   wordVector,
 } from "../kit/numbers.js";
 
-/** Two presets can give one mask: the reader's choice then keeps its name. Tab finds one cell, `at`. */
+/**
+ * Two presets can give one mask: the reader's choice then keeps its name. Tab finds one cell, `at`.
+ */
 export const pageState = { chosen: "", at: [0, 0], lens: null };
 const place =
   (least) =>
@@ -116,7 +118,9 @@ function replacedSaid(names, replaced, moved, isEmpty) {
     : isEmpty
       ? "leaves its own output at zeros: it can attend to nothing."
       : "leaves its own output as it was: its weights, all on other tokens, stay the same.";
-  const moves = `It ${moved[replaced] ? "also " : ""}moves the ${others.length > 1 ? "outputs" : "output"} of`;
+  const moves =
+    `It ${moved[replaced] ? "also " : ""}moves the ` +
+    `${others.length > 1 ? "outputs" : "output"} of`;
   const rest = others.length ? `${moves} ${listed(others)}.` : "No other moves.";
   return ["", `Another word in place of ${names[replaced]} ${own} ${rest}`];
 }
@@ -134,8 +138,8 @@ function futureSaid(names, replaced, moves) {
   const more = ["", " 1 other token leaks too."][others] ?? ` ${others} other tokens leak too.`;
   return [
     "Leaks the future",
-    `${now ? "" : `, though not from ${names[replaced]}`}: another word for ${names[j]} moves the ${outputs} of ` +
-      `${listed(before)}, which ${come} before it.${more}`,
+    `${now ? "" : `, though not from ${names[replaced]}`}: another word for ${names[j]} moves ` +
+      `the ${outputs} of ${listed(before)}, which ${come} before it.${more}`,
   ];
 }
 
@@ -160,7 +164,8 @@ function paddingSaid(names, length, letsIn) {
 /** The longest that each of the four can become with these tokens: room is kept for it. */
 function rooms(names) {
   const places = names.map((_, i) => i);
-  const from = (first) => places.map((j) => places.map(() => j >= first)); // the last ones move everything
+  // The last ones move everything.
+  const from = (first) => places.map((j) => places.map(() => j >= first));
   const each = [
     places.flatMap((j) =>
       [[], [j]].map((stays) =>
@@ -318,7 +323,9 @@ function grid({ tokens, mask, length, at }, names, weights, head, { kind, row, a
       tabindex: i === at[0] && j === at[1] ? 0 : -1,
       "aria-pressed": String(may),
       "aria-label": `${names[i]} to ${names[j]}: ${shown}`,
-      style: `--w: ${Number((100 * weights[i][j]).toPrecision(4))}%; color: var(--${cellInk(weights[i][j])})`,
+      style:
+        `--w: ${Number((100 * weights[i][j]).toPrecision(4))}%; color: ` +
+        `var(--${cellInk(weights[i][j])})`,
     };
     return element(
       "td",
@@ -341,7 +348,9 @@ function grid({ tokens, mask, length, at }, names, weights, head, { kind, row, a
   return element(
     "table",
     all,
-    html`<tr><td></td>${tokens.map((key, j) => html`<th scope="col" class="${role("key", j)}"><span>${key}</span></th>`)}
+    html`<tr><td></td>${tokens.map(
+      (key, j) => html`<th scope="col" class="${role("key", j)}"><span>${key}</span></th>`,
+    )}
 <th scope="col" class="fate"><span>${head}</span></th></tr>`,
     tokens.map((query, i) =>
       element(
@@ -370,12 +379,16 @@ function convention(name, meaning, user, { tokens, mask }, entry) {
   )}</div>`;
 }
 
-/** The verdicts, and behind them room for the longest that each can become: what is left is below them all. */
+/**
+ * The verdicts, and behind them room for the longest that each can become: what is left is below
+ * them all.
+ */
 const verdicts = (all, rooms) =>
-  html`<div class="reserved"><ul class="verdicts" aria-label="Verdicts" aria-live="polite">${all.map(
-    ([kind, [answer, rest]]) =>
-      element("li", { class: kind, "data-key": answer }, answer && html`<b>${answer}</b>`, rest),
-  )}</ul><div class="verdicts ghost" aria-hidden="true">${rooms.map((room) => element("p", { "data-room": room }))}</div></div>`;
+  html`<div class="reserved"><ul class="verdicts" aria-label="Verdicts"
+aria-live="polite">${all.map(([kind, [answer, rest]]) =>
+    element("li", { class: kind, "data-key": answer }, answer && html`<b>${answer}</b>`, rest),
+  )}</ul><div class="verdicts ghost"
+aria-hidden="true">${rooms.map((room) => element("p", { "data-room": room }))}</div></div>`;
 
 export const picture = (s) => [
   ...(s.scene === "guess" ? guessing : painting)(s, called(s.tokens)),
@@ -385,7 +398,8 @@ export const picture = (s) => [
 /** The cell that Tab finds: a tap on it paints, so its weight is asked for beside it. */
 function picked({ mask, at: [i, j] }, names, weights) {
   const shown = mask[i][j] ? two(weights[i][j]) : "blocked";
-  return html`<p class="picked"><span><b class="query">${names[i]}</b> to <b class="key">${names[j]}</b>:
+  return html`<p class="picked"><span><b class="query">${names[i]}</b> to <b
+class="key">${names[j]}</b>:
 <b>${shown}</b></span> <button type="button" name="why">Why?</button></p>`;
 }
 
@@ -394,7 +408,8 @@ function painting(s, names) {
   const kind = (isBad) => (isBad ? "bad" : "good");
   const length = { min: 1, max: s.tokens.length, value: s.length };
   const fate = (i) => {
-    if (moves.some((moved, j) => j > i && moved[i])) return "leaks"; // whichever token is replaced now
+    // Whichever token is replaced now.
+    if (moves.some((moved, j) => j > i && moved[i])) return "leaks";
     if (moves[s.replaced][i]) return "moved";
     return empty.includes(i) ? "zeros" : "same";
   };
@@ -413,7 +428,8 @@ ${element("input", { type: "range", name: "real", ...length })}
 <span class="number">${s.length}</span></span></label>
 ${buttons()}
 <p class="cell wide">Tap or drag to paint; with the keyboard, arrows move and Space paints.
-Hatched cells are blocked. "Replace" puts another word in one place, with a query, key and value of its own.</p>
+Hatched cells are blocked. "Replace" puts another word in one place, with a query, key and value of
+its own.</p>
 </div>`,
     html`<div class="picture">${grid(s, names, weights, "output", {
       kind: (i) => i === s.replaced && "replaced",
@@ -429,9 +445,15 @@ Hatched cells are blocked. "Replace" puts another word in one place, with a quer
       rooms(names),
     ),
     html`<div class="conventions" style="--n: ${s.tokens.length}">
-${convention("bool", "T = may attend", html`F.scaled_<wbr>dot_product_<wbr>attention`, s, (may) => (may ? "T" : "F"))}
-${convention("additive", "added to the scores", "float mask: 0 or -inf", s, (may) => (may ? "0" : "-∞"))}
-${convention("blocked", "T = blocked", html`nn.Multihead<wbr>Attention`, s, (may) => (may ? "F" : "T"))}
+${convention("bool", "T = may attend", html`F.scaled_<wbr>dot_product_<wbr>attention`, s, (may) =>
+  may ? "T" : "F",
+)}
+${convention("additive", "added to the scores", "float mask: 0 or -inf", s, (may) =>
+  may ? "0" : "-∞",
+)}
+${convention("blocked", "T = blocked", html`nn.Multihead<wbr>Attention`, s, (may) =>
+  may ? "F" : "T",
+)}
 </div>`,
   ];
 }
@@ -458,10 +480,16 @@ function guessing(s, names) {
     html`<div class="controls">
 <p class="masks wide" role="group" aria-label="Mask">${Object.entries(TWO).map(mask)}</p>
 <label class="main"><span>Position <span class="number">${s.position + 1}</span></span>
-${element("input", { type: "range", name: "position", min: 1, max: n, value: s.position + 1 })}</label>
+${element("input", {
+  type: "range",
+  name: "position",
+  min: 1,
+  max: n,
+  value: s.position + 1,
+})}</label>
 ${buttons()}
-<p class="cell wide">Each row reads its open cells and must guess the word at its right. The frame is that word in its own input.
-Tap a cell to open or to block it.</p>
+<p class="cell wide">Each row reads its open cells and must guess the word at its right. The frame
+is that word in its own input. Tap a cell to open or to block it.</p>
 </div>`,
     html`<div class="picture guess">${grid(s, names, weights, "must guess", {
       kind: () => false,
@@ -492,7 +520,8 @@ function readings({ tokens, mask, length, position }, guess) {
     chip("?", "blank"),
   ];
   const line = (name, chips) => html`<p><span class="what">${name}</span>${chips}</p>`;
-  return html`<div class="readings" style="--n: ${tokens.length}">${line("It learns from", learns)}${line(
+  return html`<div class="readings"
+style="--n: ${tokens.length}">${line("It learns from", learns)}${line(
     "It writes from",
     guess === null ? [] : writes,
   )}</div>`;
@@ -538,7 +567,8 @@ export function live(view) {
     const chosen = presetOf(before);
     const length = Number(event.target.value);
     if (chosen !== "padding" && chosen !== "both") return view.set({ length });
-    view.set({ length, chosen, mask: preset(chosen, { ...before, length }) }); // it goes with its length
+    // It goes with its length.
+    view.set({ length, chosen, mask: preset(chosen, { ...before, length }) });
   });
 
   let brush = null; // while a pointer is down: the value it paints, and the cell it was last on

@@ -46,7 +46,8 @@ const sign = (row) => (row ? OUTCOMES[row.outcome] : NONE);
 const kind = (row) => (row ? row.outcome.replace(" ", "-") : "none");
 const titled = (mask) => AS_IS[mask] ?? mask;
 
-// ------------------------------------------------------------------------- The call, as torch has it
+// ------------------------------------------------------------------------- The call, as torch has
+// it
 
 const N = 5;
 const ARGUMENTS = {
@@ -240,18 +241,24 @@ function grid(s) {
       tabindex: here ? 0 : -1,
       "aria-pressed": String(here),
       class: [kind(row), faded && "faded", modes.size > 1 && "varies"].filter(Boolean).join(" "),
-      "aria-label": `${name}, ${titled(mask)}: ${long}${modes.size > 1 ? "; other modes differ" : ""}`,
+      "aria-label":
+        `${name}, ${titled(mask)}: ${long}` + (modes.size > 1 ? "; other modes differ" : ""),
     };
     return element("td", {}, element("button", all, short));
   };
-  const label = `What torch gives in the mode ${MODES[s.mode]}: functions in rows, masks in columns`;
+  const mode = MODES[s.mode];
+  const label = `What torch gives in the mode ${mode}: functions in rows, masks in columns`;
   return element(
     "table",
     { class: "grid", role: "grid", "data-part": "grid", "aria-label": label },
-    html`<tr><td></td>${s.choices.masks.map((mask) => html`<th scope="col"><span>${titled(mask)}</span></th>`)}</tr>`,
+    html`<tr><td></td>${s.choices.masks.map(
+      (mask) => html`<th scope="col"><span>${titled(mask)}</span></th>`,
+    )}</tr>`,
     s.choices.functions.map(
       (name) =>
-        html`<tr><th scope="row">${broken(name)}</th>${s.choices.masks.map((mask) => cell(name, mask))}</tr>`,
+        html`<tr><th scope="row">${broken(name)}</th>${s.choices.masks.map((mask) =>
+          cell(name, mask),
+        )}</tr>`,
     ),
   );
 }
@@ -280,7 +287,10 @@ const spoken = (word) =>
 
 const decimal = (number) => (Number(number) < 0.01 ? number : String(Number(number)));
 
-/** What torch gives in the cell that is looked at: for tokens, filler and empty rows, and by which program. */
+/**
+ * What torch gives in the cell that is looked at: for tokens, filler and empty rows, and by which
+ * program.
+ */
 export function facts(s) {
   const row = found(s);
   const given = (word) => (word ? spoken(word) : "–");
@@ -310,17 +320,21 @@ function detail(s) {
   const [short, long] = sign(row);
   const modes = s.choices.modes.map((mode) => {
     const there = found(s, s.function, s.mask, mode);
-    return html`<li class="${mode === s.mode ? "now" : ""}"><span class="chip ${kind(there)}">${sign(there)[0]}</span> ${MODES[mode]}</li>`;
+    return html`<li class="${mode === s.mode ? "now" : ""}"><span
+class="chip ${kind(there)}">${sign(there)[0]}</span> ${MODES[mode]}</li>`;
   });
   const [where, number] = (row?.source ?? "").split("/");
   const link = number
-    ? html`<a href="https://github.com/pytorch/pytorch/${where}/${number}">pytorch, ${THREAD[where]} ${number}</a>`
+    ? html`<a href="https://github.com/pytorch/pytorch/${where}/${number}">pytorch, ${THREAD[where]}
+${number}</a>`
     : "–";
   const { tokens, program, ...rest } = facts(s);
   const lines = { tokens, ...rest, attnlib: row ? ours(s.mask) : "–", program, "met in": link };
   const line = ([name, said]) =>
-    html`<p class="${name.replace(" ", "-")}"><span class="what">${name}</span> <span>${said}</span></p>`;
-  return html`<div class="detail" data-part="detail"><p class="name"><b>${broken(s.function)}</b>, ${titled(s.mask)}</p>
+    html`<p class="${name.replace(" ", "-")}"><span class="what">${name}</span>
+<span>${said}</span></p>`;
+  return html`<div class="detail" data-part="detail"><p class="name"><b>${broken(s.function)}</b>,
+${titled(s.mask)}</p>
 <p role="status" data-part="said"><span class="chip ${kind(row)}">${short}</span> ${long}</p>
 <ul class="modes" aria-label="This cell in each mode">${modes}</ul>
 <div class="facts">${Object.entries(lines).map(line)}</div></div>`;
@@ -347,7 +361,8 @@ export function picture(s) {
     return element(
       "button",
       all,
-      html`<span class="chip ${name.replace(" ", "-")}">${short}</span> ${name} <span class="number">${count}</span>`,
+      html`<span class="chip ${name.replace(" ", "-")}">${short}</span> ${name} <span
+class="number">${count}</span>`,
     );
   });
   const lines = pythonCode(s);
@@ -357,8 +372,10 @@ export function picture(s) {
     html`<div class="legend"><span role="group" aria-label="Show one outcome alone">${legend}</span>
 <span class="hint"><i class="dot"></i> another outcome in another mode, dropout aside</span></div>`,
     detail(s),
-    html`<div class="call"><pre tabindex="0" aria-label="The call in PyTorch" data-part="call"><code>${lines.join("\n")}</code></pre>
-<p class="buttons"><button type="button" name="copy">Copy</button> <button type="button" name="reset">Reset</button></p></div>`,
+    html`<div class="call"><pre tabindex="0" aria-label="The call in PyTorch"
+data-part="call"><code>${lines.join("\n")}</code></pre>
+<p class="buttons"><button type="button" name="copy">Copy</button> <button type="button"
+name="reset">Reset</button></p></div>`,
     () =>
       html`<div class="visually-hidden">${table(
         `${s.function}: what it gives, by mask and mode`,

@@ -65,15 +65,21 @@ export function ground({ scene }) {
   const dots = whole.flatMap((x) => whole.map((y) => `M${at(px([x, y]))}h0`)).join("");
   const [x0, y0] = px([0, 0]);
   const [right, top] = [SIDE - 4, 6];
-  const from = low < -1 ? px([low, low]) : [x0, y0]; // where words may be anywhere, axes go both ways
+  // Where words may be anywhere, axes go both ways.
+  const from = low < -1 ? px([low, low]) : [x0, y0];
+  const tips =
+    `M${x0 - 4} ${top + 8}L${x0} ${top - 1}L${x0 + 4} ${top + 8}Z` +
+    `M${right - 8} ${y0 - 4}L${right} ${y0}L${right - 8} ${y0 + 4}Z`;
   return html`<div class="picture ground" aria-hidden="true"><svg viewBox="${box(scene)}">
 <path class="grid" d="${dots}"/>
 <path class="axis" d="M${x0} ${top + 6}V${from[1]}M${from[0]} ${y0}H${right - 6}"/>
-<path class="tip" d="M${x0 - 4} ${top + 8}L${x0} ${top - 1}L${x0 + 4} ${top + 8}ZM${right - 8} ${y0 - 4}L${right} ${y0}L${right - 8} ${y0 + 4}Z"/>
+<path class="tip" d="${tips}"/>
 ${axisNames(scene)}</svg></div>`;
 }
 
-/** The names of the axes; those of the sentences with a picture each, and a line between the two. */
+/**
+ * The names of the axes; those of the sentences with a picture each, and a line between the two.
+ */
 function axisNames(scene) {
   const { axes, sheet, drawn } = SCENES[scene];
   const { px } = sheetOf(scene);
@@ -84,7 +90,8 @@ function axisNames(scene) {
       text(axes[0], SIDE - 2, sheet.floor + 16, "muted", end),
     ];
   return html`<path class="torn" d="${through([px([1.4, 1.4]), px([4.7, 4.7])])}"/>
-<g class="icon"><ellipse cx="78" cy="7" rx="6" ry="2.4"/><path d="M72 7v7a6 2.4 0 0 0 12 0v-7M72 10.5a6 2.4 0 0 0 12 0"/>
+<g class="icon"><ellipse cx="78" cy="7" rx="6" ry="2.4"/><path
+d="M72 7v7a6 2.4 0 0 0 12 0v-7M72 10.5a6 2.4 0 0 0 12 0"/>
 <path d="M220 305q3 -3.4 6 0t6 0t6 0M220 310q3 -3.4 6 0t6 0t6 0"/></g>
 ${text(axes[1], 90, 14)}${text(axes[0], SIDE - 4, 311, "muted", end)}`;
 }
@@ -140,15 +147,21 @@ function scenery(s) {
 export function moving(s, label) {
   const m = scenery(s);
   const measured = ruler(m);
-  return html`<div class="picture"><svg viewBox="${box(s.scene)}" role="group" aria-label="${label}" data-part="sheet">
-<g class="blend${s.ruler && !m.priced ? " faint" : ""}">${m.priced || hulls(m)}${lines(m)}${s.trail && !m.priced && trail(m)}${m.priced || journeys(m)}</g>
+  return html`<div class="picture"><svg viewBox="${box(s.scene)}" role="group" aria-label="${label}"
+data-part="sheet">
+<g class="blend${s.ruler && !m.priced ? " faint" : ""}">${m.priced || hulls(m)}${lines(m)}${
+    s.trail && !m.priced && trail(m)
+  }${m.priced || journeys(m)}</g>
 ${keys(m)}${measured.marks}${turnedQuery(m)}${m.priced && balance(m)}${words(m)}${handle(m)}
 <g class="names" aria-hidden="true">${names(m, measured)}</g></svg></div>`;
 }
 
 const path = (kind, d, more = {}) => d && element("path", { class: kind, d, ...more });
 
-/** The shape that the words span, as visible as they are; on the way between two sentences that of both. */
+/**
+ * The shape that the words span, as visible as they are; on the way between two sentences that of
+ * both.
+ */
 function hulls({ points, present, px }) {
   const around = (keep) => `${through(hullOf(points.filter((_, j) => keep(j))).map(px))}Z`;
   const comes = [...present.keys()].filter((j) => present[j] > 0 && present[j] < 1);
@@ -184,7 +197,10 @@ function places({ points, present, got, here, px }) {
   });
 }
 
-/** Lines as thick as the weights; what a word gives itself is a ring; the weighted values tip to tail. */
+/**
+ * Lines as thick as the weights; what a word gives itself is a ring; the weighted values tip to
+ * tail.
+ */
 function lines(m) {
   const { s, points, present, from, got, here, origin, picked, priced, spread, links, px } = m;
   const ends = places(m);
@@ -214,7 +230,11 @@ function trail({ now, px }) {
   const end = (sharpness) => px(attend([...now.slice(0, 4), sharpness / Math.sqrt(2)]).output);
   const [cx, cy] = end(0).map(n1);
   const way = Array.from({ length: 25 }, (_, i) => end(4 * (i / 24) ** 2));
-  return html`<g class="trail">${path("way", through(way))}${element("circle", { cx, cy, r: 3.5 })}</g>`;
+  return html`<g class="trail">${path("way", through(way))}${element("circle", {
+    cx,
+    cy,
+    r: 3.5,
+  })}</g>`;
 }
 
 /** How the way from a to b swings: away from the origin, less where it runs to or from it. */
@@ -230,7 +250,12 @@ function journeys({ s, here, there, origin, px }) {
     const { length, side } = swing(origin, here, end);
     const { d, head } = leap(here, end, BEND * side, [12, gap], size);
     const [cx, cy] = end.map(n1);
-    return html`<g class="${kind}">${length > 20 && [path("arc", d, { opacity: clamp((length - 20) / 20, 0, 1) }), path("head", head)]}${element("circle", { cx, cy, r })}</g>`;
+    return html`<g class="${kind}">${
+      length > 20 && [
+        path("arc", d, { opacity: clamp((length - 20) / 20, 0, 1) }),
+        path("head", head),
+      ]
+    }${element("circle", { cx, cy, r })}</g>`;
   };
   const slot = SCENES[s.scene].slots?.findIndex((slot) => Array.isArray(slot));
   const other =
@@ -299,14 +324,23 @@ function balance({ s, got, picked }) {
         y: n1(beam - tall * got.weights[j]),
         width: THICK,
         height: n1(tall * got.weights[j]),
-      })}/>${element("text", { x: x(price), y: n1(beam - tall * got.weights[j] - 5) }, slots[j], " ", element("tspan", { class: "price" }, price))}`,
+      })}/>${element(
+        "text",
+        { x: x(price), y: n1(beam - tall * got.weights[j] - 5) },
+        slots[j],
+        " ",
+        element("tspan", { class: "price" }, price),
+      )}`,
   )}
 <path class="beam" d="M${left - 10} ${beam}H${right + 10}"/>
 <path class="rest" d="M${here} ${beam + 1}l-7 12h14Z"/>
 ${element("text", { class: "answer", x: here, y: beam + 28 }, got.output[0].toFixed(3))}</g>`;
 }
 
-/** The words as dots that can be taken hold of: one for each, however often it stands in the sentence. */
+/**
+ * The words as dots that can be taken hold of: one for each, however often it stands in the
+ * sentence.
+ */
 function words({ s, points, tokens, asking, picked, px }) {
   return [...new Set(tokens.map(({ word }) => word))].map((word) => {
     const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
@@ -333,11 +367,15 @@ function words({ s, points, tokens, asking, picked, px }) {
           }
         : { "aria-hidden": "true" }),
     };
-    return html`<g${attributes(handle)}><circle class="hold" r="14"/><circle class="dot" r="${word === asking ? 7 : 5}"/></g>`;
+    return html`<g${attributes(handle)}><circle class="hold" r="14"/><circle class="dot"
+r="${word === asking ? 7 : 5}"/></g>`;
   });
 }
 
-/** The query as an arrow, the line along it as a ruler that reads scores, the feet of the keys on it. */
+/**
+ * The query as an arrow, the line along it as a ruler that reads scores, the feet of the keys on
+ * it.
+ */
 function ruler({ s, points, present, got, picked, origin, px, unit: one }) {
   const long = Math.hypot(...got.query);
   if (!s.ruler || long < 1e-3) return { marks: null, ticks: [], side: 1 };
@@ -374,11 +412,28 @@ function ruler({ s, points, present, got, picked, origin, px, unit: one }) {
     ticks,
     side: Math.sign(aside), // where the ticks have their numbers
     marks: html`<g class="ruler">${path("reach", picked >= 0 && through([origin, corner]))}
-${path("rule", through([along(origin, unit, low), along(origin, unit, high)]) + shown.map((score) => through([along(upon(score), unit, 0, -4), along(upon(score), unit, 0, 4)])).join(""))}
-${path("feet", [...points.keys()].map((j) => (present[j] > 0.5 && j !== picked ? foot(j) : "")).join(""))}
-${picked >= 0 && [path("foot", foot(picked)), path("square", square), path("key-arrow", arrow(origin, px(points[picked]), 9))]}
+${path(
+  "rule",
+  through([along(origin, unit, low), along(origin, unit, high)]) +
+    shown
+      .map((score) => through([along(upon(score), unit, 0, -4), along(upon(score), unit, 0, 4)]))
+      .join(""),
+)}
+${path(
+  "feet",
+  [...points.keys()].map((j) => (present[j] > 0.5 && j !== picked ? foot(j) : "")).join(""),
+)}
+${
+  picked >= 0 && [
+    path("foot", foot(picked)),
+    path("square", square),
+    path("key-arrow", arrow(origin, px(points[picked]), 9)),
+  ]
+}
 ${s.scene !== "turned" && path("query-arrow", arrow(origin, px(got.query), 9))}
-${ticks.map(({ score, point: [x, y] }) => element("text", { class: "tick", x: n1(x), y: n1(y + 3.5) }, score))}</g>`,
+${ticks.map(({ score, point: [x, y] }) =>
+  element("text", { class: "tick", x: n1(x), y: n1(y + 3.5) }, score),
+)}</g>`,
   };
 }
 

@@ -135,7 +135,8 @@ function drawing(s, { queries, weights }) {
     [-14, 18],
     [14, 18],
   ]; // from where each label points
-  const label = `Three labels and three questions; the right weights are ${rightOf(weights).join(", ")}`;
+  const right = rightOf(weights).join(", ");
+  const label = `Three labels and three questions; the right weights are ${right}`;
   return html`<div class="picture"><svg viewBox="0 0 320 300" role="img" aria-label="${label}">
 ${RINGS.map((r) =>
   element("circle", {
@@ -190,9 +191,21 @@ function taught(s) {
     value: nearest(RATES, s.rate),
     "aria-valuetext": plain(s.rate),
   };
-  return html`<div class="taught"><label><span>Teacher knows</span>${select("teacher", TEACHERS, s.teacher)}</label>
-<label><span>Seed</span>${element("input", { type: "text", inputmode: "numeric", autocomplete: "off", name: "start", value: s.start })}</label>
-<label><span>Learning rate <b class="number">${plain(s.rate)}</b></span>${element("input", { type: "range", name: "rate", ...rate })}</label></div>`;
+  return html`<div class="taught"><label><span>Teacher
+knows</span>${select("teacher", TEACHERS, s.teacher)}</label>
+<label><span>Seed</span>${element("input", {
+    type: "text",
+    inputmode: "numeric",
+    autocomplete: "off",
+    name: "start",
+    value: s.start,
+  })}</label>
+<label><span>Learning rate <b
+class="number">${plain(s.rate)}</b></span>${element("input", {
+    type: "range",
+    name: "rate",
+    ...rate,
+  })}</label></div>`;
 }
 
 /** The step, and the loss against it. */
@@ -213,28 +226,62 @@ function progress(s, { loss }) {
   const level = spot(guessing, 0)[1];
   const step = Math.floor(s.step);
   return html`<div class="sharp"><label class="main"><span>Step <b class="number">${step}</b></span>
-${element("input", { type: "range", name: "step", min: 0, max: STEPS, value: step, "aria-valuetext": `step ${step}, ${LOSSES[s.teacher]} ${loss.toFixed(2)}` })}</label>
-<svg class="loss" viewBox="0 0 240 72" role="img" aria-label="The ${LOSSES[s.teacher]} against the step; at most ${most.toFixed(2)}"><path class="floor" d="M${left} ${top + tall}h${wide}"/>
-${line("guessing", through([spot(guessing, 0), spot(guessing, STEPS)]))}${line("all", through(losses.map(spot)))}${line("so-far", through([...losses.slice(0, step + 1).map(spot), here]))}
-<circle${attributes({ cx: n1(here[0]), cy: n1(here[1]), r: 3.5 })}/>${element("text", { x: 236, y: n1(level < 20 ? level + 12 : level - 4) }, `equal shares: ${guessing.toFixed(2)}`)}</svg></div>`;
+${element("input", {
+  type: "range",
+  name: "step",
+  min: 0,
+  max: STEPS,
+  value: step,
+  "aria-valuetext": `step ${step}, ${LOSSES[s.teacher]} ${loss.toFixed(2)}`,
+})}</label>
+<svg class="loss" viewBox="0 0 240 72" role="img"
+aria-label="The ${LOSSES[s.teacher]} against the step; at most ${most.toFixed(2)}"><path
+class="floor" d="M${left} ${top + tall}h${wide}"/>
+${line("guessing", through([spot(guessing, 0), spot(guessing, STEPS)]))}${line(
+  "all",
+  through(losses.map(spot)),
+)}${line("so-far", through([...losses.slice(0, step + 1).map(spot), here]))}
+<circle${attributes({ cx: n1(here[0]), cy: n1(here[1]), r: 3.5 })}/>${element(
+    "text",
+    { x: 236, y: n1(level < 20 ? level + 12 : level - 4) },
+    `equal shares: ${guessing.toFixed(2)}`,
+  )}</svg></div>`;
 }
 
-/** The weights, the right ones down the diagonal; what the blend costs, if that is what is taught; W_Q. */
+/**
+ * The weights, the right ones down the diagonal; what the blend costs, if that is what is taught;
+ * W_Q.
+ */
 function numbers(s, { weights, w_q }, matrix) {
   const costs = s.teacher === "cost";
-  const cell = (
-    weight,
-    i,
-    j,
-  ) => html`<td class="${i === j ? "right" : ""}" style="--w: ${(100 * weight).toFixed(1)}%; color: var(--${cellInk(weight)})"><button
-type="button" class="digits" data-why="${i}${j}" aria-label="${weight.toFixed(2)}: why ${WORDS[i]} gives it to ${DRINKS[j]}">${weight.toFixed(2)}</button></td>`;
-  return html`<div class="numbers of-learning${costs ? " costs" : ""}"><table><caption class="visually-hidden">Weights: questions in rows, labels in columns</caption>
-<thead><tr><td></td>${DRINKS.map((drink, j) => html`<th scope="col" class="key">${drink}${costs && html` <b class="value">${COSTS[j]}</b>`}</th>`)}${costs && html`<th scope="col">costs</th>`}</tr></thead>
-<tbody>${weights.map((row, i) => html`<tr><th scope="row" class="query">${WORDS[i]}?</th>${row.map((weight, j) => cell(weight, i, j))}${costs && html`<td class="value">${costOf(row).toFixed(2)}</td>`}</tr>`)}</tbody></table>
+  const cell = (weight, i, j) => html`<td class="${i === j ? "right" : ""}"
+style="--w: ${(100 * weight).toFixed(1)}%; color: var(--${cellInk(weight)})"><button
+type="button" class="digits" data-why="${i}${j}"
+aria-label="${weight.toFixed(2)}: why ${WORDS[i]} gives it to ${DRINKS[j]}">${weight.toFixed(
+    2,
+  )}</button></td>`;
+  return html`<div class="numbers of-learning${costs ? " costs" : ""}"><table><caption
+class="visually-hidden">Weights: questions in rows, labels in columns</caption>
+<thead><tr><td></td>${DRINKS.map(
+    (drink, j) =>
+      html`<th scope="col" class="key">${drink}${
+        costs && html` <b class="value">${COSTS[j]}</b>`
+      }</th>`,
+  )}${costs && html`<th scope="col">costs</th>`}</tr></thead>
+<tbody>${weights.map(
+    (row, i) =>
+      html`<tr><th scope="row"
+class="query">${WORDS[i]}?</th>${row.map((weight, j) => cell(weight, i, j))}${
+        costs && html`<td class="value">${costOf(row).toFixed(2)}</td>`
+      }</tr>`,
+  )}</tbody></table>
 ${matrix(w_q)}</div>`;
 }
 
-/** What the microscope needs of a weight: values are the costs, where they are taught, or the labels. */
+/**
+ * What the microscope needs of a weight: values are the costs, where they are taught, or the
+ * labels.
+ */
 const weightOf = ({ teacher, lens: [i, j] }, { queries, scores, weights }) => ({
   asks: WORDS[i],
   names: DRINKS,
@@ -249,7 +296,8 @@ const weightOf = ({ teacher, lens: [i, j] }, { queries, scores, weights }) => ({
 
 /** For the ear: where the questions are. */
 const spoken = (s, { queries, weights, loss }) => html`<div class="visually-hidden">
-<p role="status">After ${Math.floor(s.step)} steps the ${LOSSES[s.teacher]} is ${loss.toFixed(2)} and the right drinks get ${rightOf(weights).join(", ")}.</p>
+<p role="status">After ${Math.floor(s.step)} steps the ${LOSSES[s.teacher]} is ${loss.toFixed(2)}
+and the right drinks get ${rightOf(weights).join(", ")}.</p>
 ${table(
   "The questions",
   ["word", "across", "up", "weight of the right label"],
@@ -266,16 +314,19 @@ export function learningSections(s, matrix, none) {
     element("button", { type: "button", name, ...more }, title);
   const full = (section) => (s.compact ? none : section);
   return [
-    html`<div class="sentence${s.compact ? " compact" : ""}"><p class="play">${button("play", playing ? "Pause" : done ? "Again" : "Learn", { class: "big" })}
+    html`<div class="sentence${s.compact ? " compact" : ""}"><p
+class="play">${button("play", playing ? "Pause" : done ? "Again" : "Learn", { class: "big" })}
 ${button("one", "One step", { disabled: done })}${button("another", "New start")}</p>
-<p class="answer">${LOSSES[s.teacher]} <b data-part="answer">${now.loss.toFixed(2)}</b></p>${s.compact || taught(s)}</div>`,
+<p class="answer">${LOSSES[s.teacher]} <b
+data-part="answer">${now.loss.toFixed(2)}</b></p>${s.compact || taught(s)}</div>`,
     none,
     drawing(s, now),
     full(progress(s, now)),
     full(numbers(s, now, matrix)),
     full(html`<div class="more">${buttons()}</div>`),
     () => spoken(s, now),
-    html`<p class="said hint">Arrows with a dotted line: labels. Rings: words. Arrows with “?”: questions, with the next step.${s.compact || " Tap a share to see why."}</p>`,
+    html`<p class="said hint">Arrows with a dotted line: labels. Rings: words. Arrows with “?”:
+questions, with the next step.${s.compact || " Tap a share to see why."}</p>`,
     weightPanel(s.lens && weightOf(s, now)),
   ];
 }

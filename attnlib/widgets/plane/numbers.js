@@ -13,9 +13,10 @@ const RIVERS = {
 };
 
 /**
- * Each scene: its sentence, where a list stands for a choice; what the axes mean; its sheet, with the
- * place of 0, how many units are 1 and how far a word may go; and what can be done. Own words have no
- * sentence but themselves. A query that is `draggable` has an end to drag. Prices are values of the list's own; elsewhere a word's value is the word.
+ * Each scene: its sentence, where a list stands for a choice; what the axes mean; its sheet, with
+ * the place of 0, how many units are 1 and how far a word may go; and what can be done. Own words
+ * have no sentence but themselves. A query that is `draggable` has an end to drag. Prices are
+ * values of the list's own; elsewhere a word's value is the word.
  */
 export const SCENES = {
   bank: {
@@ -80,7 +81,9 @@ export function turning(degrees, stretch) {
   ];
 }
 
-/** Points, who is there (1 or 0), the point that asks, its W_Q, and what scores are multiplied by. */
+/**
+ * Points, who is there (1 or 0), the point that asks, its W_Q, and what scores are multiplied by.
+ */
 export function poseOf(s) {
   const tokens = tokensOf(s);
   const priced = "prices" in SCENES[s.scene];

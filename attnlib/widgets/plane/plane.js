@@ -25,7 +25,10 @@ import {
   valuesIn,
 } from "./numbers.js";
 
-/** The place that is pointed at; whether the way of the output is shown; the step until which it learns by itself; a weight under the microscope. */
+/**
+ * The place that is pointed at; whether the way of the output is shown; the step until which it
+ * learns by itself; a weight under the microscope.
+ */
 export const pageState = { pointed: -1, trail: false, until: null, lens: null };
 
 const learns = ({ scene }) => scene === "learning";
@@ -114,7 +117,9 @@ const number = (name, value, label) =>
 function sentence(s, { tokens, output }) {
   if (s.scene === "prices") {
     const field = (k) => number(`query_${k}`, s.query[k], `query, ${SCENES.prices.axes[k]}`);
-    return html`<div class="sentence${s.compact ? " compact" : ""}"><p class="words" data-part="fields"><span>A drink</span> ${field(0)} <span>hot and</span> ${field(1)} <span>sweet</span></p>
+    return html`<div class="sentence${s.compact ? " compact" : ""}"><p class="words"
+data-part="fields"><span>A drink</span> ${field(0)} <span>hot and</span> ${field(1)}
+<span>sweet</span></p>
 <p class="answer">costs <b class="value" data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
   }
   const slots = SCENES[s.scene].slots ?? tokens;
@@ -127,14 +132,18 @@ function sentence(s, { tokens, output }) {
     );
   const words = slots.map((slot, place) => {
     if (Array.isArray(slot))
-      return html`<span class="slot" role="group" aria-label="The word that changes">${slot.map(choice)}</span>`;
+      return html`<span class="slot" role="group"
+aria-label="The word that changes">${slot.map(choice)}</span>`;
     return html`<span class="rest${place === askingPlace(s) ? " asks" : ""}">${slot}</span> `;
   });
   const kind = ["sentence", chosen < 0 ? "" : "choice", s.compact ? "compact" : ""]
     .filter(Boolean)
     .join(" ");
-  return html`<div class="${kind}" data-line="${chosen < 0 ? 0 : slots[chosen].indexOf(s.sentence)}"><p class="words">${words}</p>
-<p class="answer"><b class="query">${tokens[askingPlace(s)]}</b> <span class="becomes">becomes</span><span class="brief">→</span> <b class="value" data-part="answer">(${output.map(fixed).join(", ")})</b></p></div>`;
+  return html`<div class="${kind}"
+data-line="${chosen < 0 ? 0 : slots[chosen].indexOf(s.sentence)}"><p class="words">${words}</p>
+<p class="answer"><b class="query">${tokens[askingPlace(s)]}</b> <span
+class="becomes">becomes</span><span class="brief">→</span> <b class="value"
+data-part="answer">(${output.map(fixed).join(", ")})</b></p></div>`;
 }
 
 const control = (
@@ -151,17 +160,32 @@ ${slider(name, s, more)}</label>`;
 function controls(s) {
   if (s.scene !== "turned") {
     const all = { step: 0.05, value: s.sharpness, "aria-valuetext": `${plain(s.sharpness)} times` };
-    return html`<div class="sharp">${control(s, "sharpness", "Sharpness", `× ${s.sharpness.toFixed(2)}`, all)}</div>`;
+    return html`<div class="sharp">${control(
+      s,
+      "sharpness",
+      "Sharpness",
+      `× ${s.sharpness.toFixed(2)}`,
+      all,
+    )}</div>`;
   }
   const turn = { step: 1, value: s.turn, "aria-valuetext": `${s.turn} degrees` };
   const stretch = { step: 0.05, value: s.stretch, "aria-valuetext": `${plain(s.stretch)} times` };
-  return html`<div class="sharp turned">${control(s, "turn", "Turn", `${s.turn}°`.replace("-", "−"), turn, false)}${control(s, "stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
+  return html`<div class="sharp turned">${control(
+    s,
+    "turn",
+    "Turn",
+    `${s.turn}°`.replace("-", "−"),
+    turn,
+    false,
+  )}${control(s, "stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
 ${matrix(turning(s.turn, s.stretch))}</div>`;
 }
 
 /** W_Q, as a formula has it. */
 const matrix = (w_q) =>
-  html`<p class="matrix" role="img" aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> = <span class="cells">${w_q
+  html`<p class="matrix" role="img"
+aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> =
+<span class="cells">${w_q
     .flat()
     .map((x) => html`<span>${fixed(x).replace("-", "−")}</span>`)}</span></p>`;
 
@@ -211,7 +235,9 @@ function rows(s, now) {
     return element(
       "tr",
       { class: kind, "data-place": i },
-      html`<th scope="row">${priced ? html`<span class="name">${text}</span>` : element("button", ask, free ? "" : text)}${free && element("input", name)}<span
+      html`<th scope="row">${
+        priced ? html`<span class="name">${text}</span>` : element("button", ask, free ? "" : text)
+      }${free && element("input", name)}<span
 class="bar" style="transform: scaleX(${weights[i].toFixed(4)})"></span></th>
 ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(text, i)}</td>`,
       points[i].map(
@@ -219,28 +245,55 @@ ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(tex
           html`<td class="field">${number(`value_${i}_${k}`, x, `${text}, ${axes[k]}`)}</td>`,
       ),
       free &&
-        html`<td>${element("button", { type: "button", class: "remove", "data-remove": i, "aria-label": `remove ${text}`, disabled: tokens.length === 1 }, "×")}</td>`,
+        html`<td>${element(
+          "button",
+          {
+            type: "button",
+            class: "remove",
+            "data-remove": i,
+            "aria-label": `remove ${text}`,
+            disabled: tokens.length === 1,
+          },
+          "×",
+        )}</td>`,
     );
   };
   const foot = ruled
-    ? html`<tr><th scope="row" class="query">query</th><td>${fixed(long)}</td><td></td><td></td><td class="weight">1</td><td colspan="2"></td></tr>`
-    : html`<tr><th scope="row">sum</th><td></td>${free || digits(short(sum(now.powers)))}<td class="weight">1</td>${
+    ? html`<tr><th scope="row" class="query">query</th><td>${fixed(long)}</td><td></td><td></td><td
+class="weight">1</td><td colspan="2"></td></tr>`
+    : html`<tr><th scope="row">sum</th><td></td>${free || digits(short(sum(now.powers)))}<td
+class="weight">1</td>${
         priced ? html`<td colspan="2"></td>` : now.output.map((x) => digits(fixed(x), "value"))
       }${free && html`<td></td>`}</tr>`;
   const head = [priced ? "drink" : "asks", ...shown, "share"].map(
     (name) => html`<th scope="col">${name}</th>`,
   );
   return html`<div class="numbers of-${s.scene}${ruled ? " ruled" : ""}" data-part="rows"><table>
-<caption class="visually-hidden">What ${priced ? "the query" : tokens[asks]} gets from each</caption>
-<thead><tr>${head}<th scope="colgroup" colspan="2">${priced ? "key" : "value"}</th>${free && html`<td></td>`}</tr></thead>
-<tbody>${tokens.map(row)}</tbody><tfoot>${foot}</tfoot></table>${free && element("button", { type: "button", name: "add", disabled: tokens.length === MOST }, "Add a word")}</div>`;
+<caption class="visually-hidden">What ${priced ? "the query" : tokens[asks]} gets from
+each</caption>
+<thead><tr>${head}<th scope="colgroup"
+colspan="2">${priced ? "key" : "value"}</th>${free && html`<td></td>`}</tr></thead>
+<tbody>${tokens.map(row)}</tbody><tfoot>${foot}</tfoot></table>${
+    free &&
+    element(
+      "button",
+      { type: "button", name: "add", disabled: tokens.length === MOST },
+      "Add a word",
+    )
+  }</div>`;
 }
 
-/** A cell whose number changes while a word is dragged: in a box of its own, so that no table is laid out again. */
+/**
+ * A cell whose number changes while a word is dragged: in a box of its own, so that no table is
+ * laid out again.
+ */
 const digits = (text, role = false) =>
   element("td", { class: role }, html`<span class="digits">${text}</span>`);
 
-/** The cosine of the angle between two vectors, from the product of their lengths and their dot product. */
+/**
+ * The cosine of the angle between two vectors, from the product of their lengths and their dot
+ * product.
+ */
 const cosine = (lengths, score) => (lengths > 1e-9 ? fixed(score / lengths) : "–");
 
 /** What the microscope needs of a weight. Sharpness goes with the division. */
@@ -279,14 +332,17 @@ function said(s, { tokens, points, query, scores, powers, weights }) {
   if (s.scene === "prices") {
     const angle = html`${fixed(asked)} × ${fixed(long)} × ${cosine(asked * long, scores[i])} = `;
     return html`<p class="said">${name}: ${s.ruler && angle}score ${round(scores[i])};
-power ${short(powers[i])} of ${short(sum(powers))} = <b class="weight">${weights[i].toFixed(3)}</b></p>`;
+power ${short(powers[i])} of ${short(sum(powers))} = <b
+class="weight">${weights[i].toFixed(3)}</b></p>`;
   }
   if (s.ruler) {
-    return html`<p class="said">${name}: ${round(asked > 0 ? scores[i] / asked : 0)} along the query × its length ${round(asked)}
+    return html`<p class="said">${name}: ${round(asked > 0 ? scores[i] / asked : 0)} along the query
+× its length ${round(asked)}
 = <b class="key">score ${round(scores[i])}</b></p>`;
   }
   const part = points[i].map((x) => x * weights[i]);
-  return html`<p class="said">${name}: power ${short(powers[i])} of ${short(sum(powers))} = <b class="weight">${weights[i].toFixed(3)}</b>;
+  return html`<p class="said">${name}: power ${short(powers[i])} of ${short(sum(powers))} = <b
+class="weight">${weights[i].toFixed(3)}</b>;
 of ${pair(points[i])} that is <b class="value">${pair(part)}</b></p>`;
 }
 
@@ -305,7 +361,11 @@ export function picture(s) {
     full(() => rows(s, now)),
     full(
       () => html`<div class="more">
-<label class="check">${element("input", { type: "checkbox", name: "ruler", checked: s.ruler })}<span>Show the dot product</span></label>
+<label class="check">${element("input", {
+        type: "checkbox",
+        name: "ruler",
+        checked: s.ruler,
+      })}<span>Show the dot product</span></label>
 ${buttons()}</div>`,
     ),
     () => html`<p class="visually-hidden" role="status">${inWords(s, now)}</p>`,
@@ -335,7 +395,8 @@ export function code(s) {
           `words = ${JSON.stringify(tokens)}`,
           `values = ${array(points)}  # each word is its key and its value`,
           ...(turned ? [`w_q = ${array(turning(s.turn, s.stretch))}`] : []),
-          `scores = values @ ${turned ? `(values[${asks}] @ w_q)` : `values[${asks}]`}  # word ${asks} asks`,
+          `scores = values @ ${turned ? `(values[${asks}] @ w_q)` : `values[${asks}]`}  # word ` +
+            `${asks} asks`,
           `powers = np.exp(${s.sharpness} * scores / np.sqrt(2))`,
         ];
   return [
@@ -371,7 +432,10 @@ export function live(view) {
   };
   const snapped = (to) =>
     to.map((x) => clamp(Number((Math.round(x / STEP) * STEP).toFixed(6)), low, high));
-  /** Moves a word, or without one the end of the query: W_Q then turns and stretches, or the query is another one. */
+  /**
+   * Moves a word, or without one the end of the query: W_Q then turns and stretches, or the query
+   * is another one.
+   */
   const move = (word, to) => {
     const s = state();
     if (word !== undefined) return view.set({ words: { ...s.words, [word]: snapped(to) } });
@@ -549,7 +613,8 @@ export function live(view) {
     // Names that are numbers would come first in the list.
     if (!isName(name))
       return view.say(
-        `A name needs 1 to ${LONGEST} signs, not numbers alone; the plane still shows the last one.`,
+        `A name needs 1 to ${LONGEST} signs, not numbers alone; the plane still shows the last ` +
+          `one.`,
       );
     edit((names) => names.splice(place, 1, [name, names[place][1]]));
   };

@@ -1,6 +1,6 @@
 /**
- * PositionsExplorer: one word at 64 positions; what each kind of position does to its scores. Its other
- * scenes, in which things move, are in scenes.js.
+ * PositionsExplorer: one word at 64 positions; what each kind of position does to its scores. Its
+ * other scenes, in which things move, are in scenes.js.
  */
 import { cellAt, shades } from "../kit/heatmap.js";
 import { buttons, element, html, line, sheet, slider, table, text } from "../kit/markup.js";
@@ -66,7 +66,9 @@ function added(kind, head, offset) {
   return 0;
 }
 
-/** The dot product of rows at each offset from -63 to 63, for rows that only the offset tells apart. */
+/**
+ * The dot product of rows at each offset from -63 to 63, for rows that only the offset tells apart.
+ */
 function byOffset(rows, d) {
   const [first, last] = dotProducts([rows[0], rows[N - 1]], rows, d);
   return [...last, ...first.slice(1)];
@@ -135,7 +137,9 @@ function said(s, now) {
       ],
     },
     alibi: {
-      verdict: `Each diagonal holds one score: each step away takes off 1/${2 ** (head + 1)}, on either side.`,
+      verdict:
+        `Each diagonal holds one score: each step away takes off 1/${2 ** (head + 1)}, on ` +
+        `either side.`,
       encoding: [
         "Added to a row of scores",
         `Each head has its own slope. ${range(blockOf(s, now))}`,
@@ -143,7 +147,9 @@ function said(s, now) {
       similarity: "Added at each offset",
     },
     relative: {
-      verdict: `Each diagonal holds one score, and before is not after. Beyond ${REACH} steps nothing changes.`,
+      verdict:
+        `Each diagonal holds one score, and before is not after. Beyond ${REACH} steps ` +
+        `nothing changes.`,
       encoding: [
         "Added to a row of scores",
         `A made-up table, not a learned one. ${range(blockOf(s, now))}`,
@@ -181,15 +187,16 @@ function scaled(rows) {
 }
 
 /**
- * A heatmap of numbers from 0 to 1, with a frame around the row that is looked at. `rows` and `columns` are
- * what stands along a side, [name, first number, last number, role]; the row's own number, `label`, stands in
- * place of one at an end.
+ * A heatmap of numbers from 0 to 1, with a frame around the row that is looked at. `rows` and
+ * `columns` are what stands along a side, [name, first number, last number, role]; the row's own
+ * number, `label`, stands in place of one at an end.
  */
 function framed(values, row, label, { rows, columns }) {
   const { left, top, size } = SHEET;
   const [bottom, end] = [top + size, left + size];
   const [across, down] = [size / values[0].length, size / values.length];
-  const place = `translate(${short(left + across / 2)} ${top}) scale(${short(across)} ${short(down)})`;
+  const place =
+    `translate(${short(left + across / 2)} ${top}) ` + `scale(${short(across)} ${short(down)})`;
   const y = top + row * down;
   const middle = y + down / 2;
   const picked = { "text-anchor": "end", "font-weight": "bold" };
@@ -306,7 +313,8 @@ function baseSlider(s, more = {}) {
     value: stop,
     "aria-valuetext": base,
   };
-  return html`<label><span>Base <b class="number">${base}</b></span>${element("input", { ...all, ...more })}</label>`;
+  return html`<label><span>Base <b
+class="number">${base}</b></span>${element("input", { ...all, ...more })}</label>`;
 }
 
 /** What the scenes that move compute, and what their pictures glide over. */
@@ -332,7 +340,9 @@ function scoring(s) {
     );
   };
   const score = (name, q, at) =>
-    html`<p><b class="big" data-part="${name}">${q in places ? signed(now.scores[p][q]) : "–"}</b><span>${at}</span></p>`;
+    html`<p><b class="big" data-part="${name}">${
+      q in places ? signed(now.scores[p][q]) : "–"
+    }</b><span>${at}</span></p>`;
   const panel = (name, content, note = words[name]) =>
     html`<div class="panel"><p>${note[0]}</p>${content}<p class="cell">${note[1]}</p></div>`;
   const ends = ["0", String(N - 1)];
@@ -365,8 +375,12 @@ ${score("after", p + 1, p < N - 1 ? p + 1 : "none after")}</div>
     html`<div class="panels">
 ${panel("encoding", drawing("encoding", "What the positions add or turn", encodingOf(s, now)))}
 ${panel("similarity", drawing("similarity", "A curve against the offset", curves(s, now)))}
-${panel("scores", drawing("scores", "Heatmap of the scores", framed(scaled(now.scores), p, p, sides)))}</div>`,
-    () => html`<div class="visually-hidden"><p>Encoding of position ${p}: ${now.encoding[p].map(signed).join(", ")}.</p>
+${panel(
+  "scores",
+  drawing("scores", "Heatmap of the scores", framed(scaled(now.scores), p, p, sides)),
+)}</div>`,
+    () => html`<div class="visually-hidden"><p>Encoding of position ${p}:
+${now.encoding[p].map(signed).join(", ")}.</p>
 ${table(
   "The curve and the scores at the picked position",
   ["key", "offset", "curve", "score"],
@@ -396,7 +410,8 @@ export function code(s) {
     rotary: [
       angles,
       "cos, sin, even, odd = np.cos(angles), np.sin(angles), words[:, 0::2], words[:, 1::2]",
-      "words = np.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(n, d_model)",
+      "words = np.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(n, " +
+        "d_model)",
     ],
   }[kind];
   const after = {
@@ -419,7 +434,8 @@ export function code(s) {
     "word = np.tile([1.0, 0.0], d_model // 2) / np.sqrt(d_model / 2)  # of length 1",
     "words = np.tile(word, (n, 1))  # the same at every position",
     ...(before ?? []),
-    "# Queries and keys are words * d_model ** 0.25, which the division by sqrt(d_model) takes back.",
+    "# Queries and keys are words * d_model ** 0.25, which the division by sqrt(d_model) takes " +
+      "back.",
     "scores = words @ words.T",
     ...(after ? [...after, `scores = scores + bias[${head}]`] : []),
     'print("scores of the word at position", position)',

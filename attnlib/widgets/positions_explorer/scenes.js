@@ -1,6 +1,6 @@
 /**
- * The scenes of PositionsExplorer that move: words that change places, positions as hands of clocks,
- * and a query and a key that turn with their positions.
+ * The scenes of PositionsExplorer that move: words that change places, positions as hands of
+ * clocks, and a query and a key that turn with their positions.
  */
 import { arrow, through } from "../kit/geometry.js";
 import { buttons, element, html, line, sheet, table, text } from "../kit/markup.js";
@@ -22,11 +22,15 @@ const MOST = 4; // clocks that are drawn
 /** How far the hand of clock i turns from one position to the next, in radians. */
 const turnOf = (i, { d_model, base }) => base ** ((-2 * i) / d_model);
 
-/** The numbers of a picture on its way: 0 to 1 for the two switches, then a position and a distance. */
+/**
+ * The numbers of a picture on its way: 0 to 1 for the two switches, then a position and a distance.
+ */
 export const poseOf = (s) => [[Number(s.swapped), Number(s.placed), s.position, s.distance]];
 const posed = (s) => (s.moving ?? poseOf(s))[0];
 
-/** Where each word stands, what goes in, the weights and what comes out: rows in the order of WORDS. */
+/**
+ * Where each word stands, what goes in, the weights and what comes out: rows in the order of WORDS.
+ */
 export function order(s) {
   const [swap, placed] = posed(s);
   const places = [2 * swap, 1, 2 - 2 * swap];
@@ -72,7 +76,10 @@ export function hands(s) {
   return { pairs, match: pairs.reduce((sum, { cosine }) => sum + cosine, 0) };
 }
 
-/** The pairs of the query at p + k and of the key at p as they are turned, and what each adds to the score. */
+/**
+ * The pairs of the query at p + k and of the key at p as they are turned, and what each adds to the
+ * score.
+ */
 export function turned(s) {
   const [, , p, k] = posed(s);
   const turn = ([a, b], angle) => [
@@ -112,7 +119,8 @@ function bars(row, x, y, role) {
   const left = x - 2 * wide;
   const d = row.map(
     (value, c) =>
-      `M${(left + c * wide + 2).toFixed(1)} ${y}h${wide - 4}v${(-unit * value).toFixed(1)}h${4 - wide}Z`,
+      `M${(left + c * wide + 2).toFixed(1)} ` +
+      `${y}h${wide - 4}v${(-unit * value).toFixed(1)}h${4 - wide}Z`,
   );
   return [
     element("path", { d: d.join(""), fill: `var(--${role})` }),
@@ -144,7 +152,8 @@ function orderSheet({ places, inputs, weights, outputs }) {
     "order",
     340,
     212,
-    "Three words, what goes in, the weights as lines and what comes out; the table below holds the numbers",
+    "Three words, what goes in, the weights as lines and what comes out; the table below holds " +
+      "the numbers",
     [0, 1, 2].map((place) => text(`place ${place}`, 78 + 98 * place, 12, "muted", middle)),
     text("in", 8, 87, "muted"),
     text("out", 8, 194, "muted"),
@@ -162,7 +171,8 @@ const button = (name, label, more = {}) =>
 
 function range(name, title, value, more) {
   const all = { type: "range", name, min: 0, value, ...more };
-  return html`<label><span>${title} <b class="number">${value}</b></span>${element("input", all)}</label>`;
+  return html`<label><span>${title} <b
+class="number">${value}</b></span>${element("input", all)}</label>`;
 }
 
 export function ordering(s) {
@@ -178,13 +188,15 @@ export function ordering(s) {
   const row = (values) => `(${values.map(signed).join(", ")})`;
   const pressed = (on) => ({ "aria-pressed": String(on) });
   return [
-    html`<div class="controls"><p class="switches main">${button("swapped", "Swap dog and man", pressed(s.swapped))}
+    html`<div class="controls"><p
+class="switches main">${button("swapped", "Swap dog and man", pressed(s.swapped))}
 ${button("placed", "Add positions", pressed(s.placed))}</p>${buttons()}</div>`,
     html`<div class="stage">${orderSheet(now)}</div>`,
     html`<div class="readout"><p class="verdict" aria-live="polite">${verdict}</p>
 <table class="outs"><caption>What comes out. Tap a word or a line to see why.</caption>${WORDS.map(
       (word, w) => html`<tr><th scope="row">
-<button type="button" data-why="${w}" aria-label="${word}: why">${word}</button></th><td>${row(now.outputs[w])}</td></tr>`,
+<button type="button" data-why="${w}"
+aria-label="${word}: why">${word}</button></th><td>${row(now.outputs[w])}</td></tr>`,
     )}</table></div>`,
     weightPanel(s.lens && weightOf(s)),
     () =>
@@ -270,7 +282,8 @@ export function clocking(s, base) {
     html`<div class="stage">${clocksSheet(now, s)}</div>`,
     html`<div class="readout"><p>PE(${s.position}) · PE(${s.position + s.distance})</p>
 <p><b class="big" data-part="match">${signed(now.match)}</b></p>
-<p class="said">${many(s.distance, "word")} apart: the sum of ${many(n, "cosine")}${all}.</p></div>`,
+<p class="said">${many(s.distance, "word")} apart: the sum of
+${many(n, "cosine")}${all}.</p></div>`,
     () =>
       html`<div class="visually-hidden">${table(
         "The clocks",
@@ -331,7 +344,8 @@ function turnedSheet({ pairs }, { position: p, distance: k }) {
       text(`adds ${signed(score)}`, x, 214, "ink", middle),
     ];
   };
-  const said = `The query at ${p + k} and the key at ${p}, turned; the table below holds the numbers`;
+  const said =
+    `The query at ${p + k} and the key at ${p}, turned; ` + "the table below holds the numbers";
   return sheet("turned", 340, 220, said, pairs.map(one));
 }
 
@@ -341,10 +355,12 @@ export function turning(s) {
   return [
     html`<div class="controls two">${places(s)}${buttons(...walk(s))}</div>`,
     html`<div class="stage">${turnedSheet(now, s)}</div>`,
-    html`<div class="readout"><p class="both"><span class="query">Query at ${s.position + s.distance}</span>
+    html`<div class="readout"><p class="both"><span class="query">Query at
+${s.position + s.distance}</span>
 <span class="key">key at ${s.position}</span></p>
 <p>score <b class="big" data-part="match">${signed(now.score)}</b></p>
-<p class="said">The key stands ${many(s.distance, "word")} back. Dashed: as they are before they turn.</p></div>`,
+<p class="said">The key stands ${many(s.distance, "word")} back. Dashed: as they are before they
+turn.</p></div>`,
     () =>
       html`<div class="visually-hidden">${table(
         "The pairs, turned",

@@ -4,8 +4,8 @@
 import { element, html, statusLine } from "../kit/markup.js";
 import { announcePrediction, followProgress, progress, record } from "../kit/progress.js";
 
-// What stands in the fields; whether anything was checked, and whether that were no numbers; whether
-// progress can be kept.
+// What stands in the fields; whether anything was checked, and whether that were no numbers;
+// whether progress can be kept.
 export const pageState = { text: [], checked: false, unread: false, kept: true };
 export const shared = false;
 export const label = (s) => `Predict: ${s.question}`;
@@ -64,7 +64,9 @@ function verdict(s, { wrong, mistake }) {
   return `Not yet, ${wrong.length} of ${s.labels.length} are off; ${lists.join("; ")}.`;
 }
 
-/** The field for one number. No inputmode: the decimal keys of a phone may lack a minus and a slash. */
+/**
+ * The field for one number. No inputmode: the decimal keys of a phone may lack a minus and a slash.
+ */
 function field(s, i, wrong) {
   const text = s.text[i] ?? "";
   const value = s.typed.length && parse(text) !== s.typed[i] ? written(s.typed[i]) : text;
@@ -76,9 +78,8 @@ function field(s, i, wrong) {
     value,
     "aria-invalid": String(invalid),
   };
-  return html`<label><span>${s.labels[i].replace(/ (?=\d)/g, "\u00a0")}</span><span class="with-value">${element("input", all)}${
-    s.unit && element("span", {}, s.unit)
-  }</span></label>`;
+  return html`<label><span>${s.labels[i].replace(/ (?=\d)/g, "\u00a0")}</span><span
+class="with-value">${element("input", all)}${s.unit && element("span", {}, s.unit)}</span></label>`;
 }
 
 export function picture(s) {
@@ -92,14 +93,14 @@ export function picture(s) {
   const answer = html`<b>${numbers.join(", ")}.</b> ${s.explanation}`;
   return [
     html`<p class="question">${s.question}</p>`,
-    html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off"><div class="fields">${s.labels.map(
-      (_, i) => field(s, i, judged.wrong),
-    )}</div>
+    html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off"><div
+class="fields">${s.labels.map((_, i) => field(s, i, judged.wrong))}</div>
 <p class="buttons"><button type="submit" name="check">Check</button>
 <button type="button" name="reveal">Reveal</button>
 <button type="button" name="reset">Reset</button>
 <span class="done${done && " shown"}" data-part="done">✓ done</span></p>
-<p role="status" data-part="verdict" class="${s.checked ? "kept" : ""}">${verdict(s, judged)}</p></form>`,
+<p role="status" data-part="verdict"
+class="${s.checked ? "kept" : ""}">${verdict(s, judged)}</p></form>`,
     statusLine("answer", s.revealed && answer, { Answer: answer }),
   ];
 }

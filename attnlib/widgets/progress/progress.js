@@ -43,12 +43,14 @@ export function picture(s) {
   const [right, all] = [sum(counts, "right"), sum(counts, "all")];
   if (s.form === "bar")
     return [
-      html`<p class="whole">${counts.map(bar)}<span class="number">${right} of ${all} right</span></p>`,
+      html`<p class="whole">${counts.map(bar)}<span class="number">${right} of ${all}
+right</span></p>`,
     ];
   const kept = "What you answer and where you are is kept in this browser alone. Nothing is sent.";
   return [
     s.form === "keep"
-      ? html`<p class="note sum"><span class="number">${right} of ${all}</span> questions answered right. ${kept}</p>`
+      ? html`<p class="note sum"><span class="number">${right} of ${all}</span> questions answered
+right. ${kept}</p>`
       : html`<p class="note">${kept}</p>`,
     s.form === "list" && html`<ul>${counts.map(row)}</ul>`,
     html`<div class="reserved">

@@ -4,7 +4,8 @@
 import { element, html, statusLine } from "../kit/markup.js";
 import { followProgress, progress, record } from "../kit/progress.js";
 
-// Options that are picked but not checked; questions that were checked without one; whether progress can be kept.
+// Options that are picked but not checked; questions that were checked without one; whether
+// progress can be kept.
 export const pageState = { picked: [], unasked: [], kept: true };
 export const shared = false;
 
@@ -27,12 +28,15 @@ function form(s, { text, options }, i) {
     k > 0 && html`<br>`,
     html`<b>${text}:</b> ${right ? "right" : "wrong"}. ${why}`,
   ]);
-  return html`<form data-question="${i}" data-lm-suppress-shortcuts="true" autocomplete="off"><fieldset>
+  return html`<form data-question="${i}" data-lm-suppress-shortcuts="true"
+autocomplete="off"><fieldset>
 <legend>${i + 1}. ${text}</legend>
 ${options.map(({ text }, k) => html`<label class="option">${radio(k)}<span>${text}</span></label>`)}
 <p class="buttons"><button type="submit">Check</button>
 <span class="done${done && " shown"}" data-part="done_${i}">✓ done</span></p></fieldset>
-${statusLine(`why_${i}`, reasons[chosen] ?? (s.unasked[i] > 0 ? none : ""), { Answers: all })}</form>`;
+${statusLine(`why_${i}`, reasons[chosen] ?? (s.unasked[i] > 0 ? none : ""), {
+  Answers: all,
+})}</form>`;
 }
 
 export function picture(s) {

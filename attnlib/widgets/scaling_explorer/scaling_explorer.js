@@ -37,7 +37,8 @@ const SHEET = {
 };
 
 /** d_k in a drawing, as it is printed. */
-const D_K = html`<tspan font-style="italic">d</tspan><tspan font-style="italic" font-size="0.95em" dy="0.2em">k</tspan>`;
+const D_K = html`<tspan font-style="italic">d</tspan><tspan font-style="italic" font-size="0.95em"
+dy="0.2em">k</tspan>`;
 
 let vectors;
 
@@ -131,10 +132,13 @@ function marks({ scores, weights, theory, spread }) {
   const side = wide / N.keys;
   const sorted = ranked({ weights }).map((j) => weights[j]);
   const bar = (w, j) =>
-    `M${(left + (j + 0.15) * side).toFixed(2)} ${bars}v${(-tallest * w).toFixed(1)}h${(0.7 * side).toFixed(2)}V${bars}`;
+    `M${(left + (j + 0.15) * side).toFixed(2)} ` +
+    `${bars}v${(-tallest * w).toFixed(1)}h${(0.7 * side).toFixed(2)}V${bars}`;
   return {
     histogram: `M${edge(0)} ${SHEET.histogram}${steps.join("")}V${SHEET.histogram}Z`,
-    spread: `M${(left + wide / 2 - spread * unit).toFixed(1)} ${SHEET.histogram}h${(2 * spread * unit).toFixed(1)}`,
+    spread:
+      `M${(left + wide / 2 - spread * unit).toFixed(1)} ` +
+      `${SHEET.histogram}h${(2 * spread * unit).toFixed(1)}`,
     bars: sorted.map(bar).join(""),
     top: { said: sorted[0].toFixed(2), y: bars - tallest * sorted[0] - 6 },
   };
@@ -149,10 +153,12 @@ function drawing(s, now) {
     "sheet",
     360,
     476,
-    `Scores with a standard deviation of ${spreadOf(now.spread)}; a row of ${N.keys} weights, the largest ` +
-      `${top.said}; curves of the largest weight and of the slope. The tables below hold the numbers.`,
+    `Scores with a standard deviation of ${spreadOf(now.spread)}; a row of ${N.keys} weights, ` +
+      `the largest ${top.said}; curves of the largest weight and of the slope. The tables below ` +
+      `hold the numbers.`,
     text(
-      `${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}; bar: their spread`,
+      `${N.queries} × ${N.keys} scores, ${s.divisor === "none" ? "not divided" : "divided"}; ` +
+        `bar: their spread`,
       0,
       14,
       "ink",
@@ -253,7 +259,8 @@ ${select("divisor", DIVISORS, s.divisor)}</label>
 </div>`,
     html`<div class="readout">
 <p><span class="big" data-part="spread">${spreadOf(now.spread)}</span>
-<span data-part="theory">spread of the scores; in theory ${formula}${Number(now.theory.toPrecision(now.theory < 0.1 ? 2 : 4))}</span></p>
+<span data-part="theory">spread of the scores; in theory
+${formula}${Number(now.theory.toPrecision(now.theory < 0.1 ? 2 : 4))}</span></p>
 <p><span class="big" data-part="largest">${now.largest.toFixed(2)}</span>
 <span>largest weight of the row, on <b class="key">key ${now.weights.indexOf(now.largest) + 1}</b>
 <button type="button" name="why">Why?</button></span></p>
@@ -289,7 +296,11 @@ ${table(
   ["key", "score", "weight"],
   row.map((score, j) => [`key ${j + 1}`, score.toFixed(2), weights[j].toFixed(4)]),
 )}
-${table(`The curves: medians of ${SETS * N.queries} rows`, ["d_k", ...columns.map(([, title]) => title)], curves)}</div>`;
+${table(
+  `The curves: medians of ${SETS * N.queries} rows`,
+  ["d_k", ...columns.map(([, title]) => title)],
+  curves,
+)}</div>`;
 }
 
 /** Runnable NumPy for what is on the screen: another d_k may be put in. */
@@ -333,7 +344,8 @@ export function live(view) {
   view.on("sheet", "click", (event, svg) => {
     const { left, wide, bars, tallest } = SHEET;
     const top = bars - tallest;
-    const cell = cellAt(event, svg, 360, N.keys, { left, top, size: wide }); // rows as high as columns are wide
+    // Rows as high as columns are wide.
+    const cell = cellAt(event, svg, 360, N.keys, { left, top, size: wide });
     const high = cell && (cell.i * wide) / N.keys;
     if (cell?.inside && high < tallest)
       openMicroscope(view, [ROW, ranked(compute(view.state()))[cell.j]]);

@@ -64,7 +64,8 @@ const SIZES = {
   window: 4096,
   bytes: 2,
 };
-const SMALL = { n: 7, d_model: 64, heads: 8, kv_heads: 2, d_ff: 256, d_gated: 224, window: 4 }; // to be copied
+// To be copied.
+const SMALL = { n: 7, d_model: 64, heads: 8, kv_heads: 2, d_ff: 256, d_gated: 224, window: 4 };
 
 /** How much of each change has come: from 0 to 1, as it glides. */
 export const pose = (s) => NAMES.map((name) => Number(s[name]));
@@ -299,8 +300,8 @@ function drawing(s) {
     "sheet",
     360,
     474,
-    `A layer, from above: the main path of a word, with attention and the feed-forward network on two branches ` +
-      `that come back to it. ${verdict(s)} The expression holds its parts.`,
+    `A layer, from above: the main path of a word, with attention and the feed-forward network ` +
+      `on two branches that come back to it. ${verdict(s)} The expression holds its parts.`,
     line(`M${PATH} 14V468`, { stroke: "var(--ink)", "stroke-width": 1.5 }),
     line(`M${PATH - 5} 461L${PATH} 469L${PATH + 5} 461`, {
       stroke: "var(--ink)",
@@ -352,7 +353,8 @@ export function picture(s) {
   const next = NAMES.find((key) => !s[key]);
   return [
     html`<div class="controls">
-<p class="main"><button type="button" name="next">${next ? `Change next: ${PARTS[next][0]}` : "Back to 2017"}</button></p>
+<p class="main"><button type="button"
+name="next">${next ? `Change next: ${PARTS[next][0]}` : "Back to 2017"}</button></p>
 ${NAMES.map(toggle)}</div>`,
     html`<div class="why" data-part="why"><p data-key="${name} hurt"><b>${name}.</b> ${hurt}</p>
 <p data-key="${name} change">${change} <span class="who">${who}</span></p></div>`,
@@ -364,16 +366,16 @@ ${NAMES.map(toggle)}</div>`,
 <span>cache of 32 such layers after ${whole(TOKENS)} tokens</span></p>
 <p class="verdict" data-part="verdict" role="status">${verdict(s)}</p>
 ${buttons()}</div></div>`,
-    html`<pre class="expression" data-part="expression" role="img" aria-label="${lines.map(([said]) => said.trim()).join(" ")}">${lines.map(
-      ([said, part]) =>
-        element(
-          "span",
-          { class: part ? (part === s.part ? "new shown" : "new") : false, "data-key": said },
-          `${said}\n`,
-        ),
+    html`<pre class="expression" data-part="expression" role="img"
+aria-label="${lines.map(([said]) => said.trim()).join(" ")}">${lines.map(([said, part]) =>
+      element(
+        "span",
+        { class: part ? (part === s.part ? "new shown" : "new") : false, "data-key": said },
+        `${said}\n`,
+      ),
     )}${gap}</pre>`,
-    html`<p class="cell">Sizes of Llama 3 8B throughout; the network of 2017 is four times as wide as a word, the window is
-Mistral 7B’s. Sines are added once, below the first layer.</p>`,
+    html`<p class="cell">Sizes of Llama 3 8B throughout; the network of 2017 is four times as wide
+as a word, the window is Mistral 7B’s. Sines are added once, below the first layer.</p>`,
   ];
 }
 
@@ -403,7 +405,8 @@ export function code(s) {
         ? { w_gate: `(${d}, ${d_gated})`, w_up: `(${d}, ${d_gated})`, w_down: `(${d_gated}, ${d})` }
         : { w_1: `(${d}, ${d_ff})`, b_1: `${d_ff}`, w_2: `(${d_ff}, ${d})`, b_2: `${d}` }),
     }),
-    `gamma_1, beta_1, gamma_2, beta_2 = np.ones(${d}), np.zeros(${d}), np.ones(${d}), np.zeros(${d})`,
+    `gamma_1, beta_1, gamma_2, beta_2 = np.ones(${d}), np.zeros(${d}), np.ones(${d}), ` +
+      `np.zeros(${d})`,
     `gamma_q, gamma_k = np.ones(${d / h}), np.ones(${d / h})`,
     ...expression(s, SMALL).map(([said], i) => (i ? said : `output, weights = ${said}`)),
     "print(output.shape, weights.shape)",
