@@ -1,5 +1,7 @@
 """A widget's module in the engine that draws the book's pictures, held against the Python class."""
 
+import re
+
 import numpy as np
 from bs4 import BeautifulSoup
 
@@ -22,8 +24,12 @@ def drawn(widget, **changes):
 
 
 def picture(widget):
-    """The same, to look parts up in."""
-    return BeautifulSoup(drawn(widget), "html.parser")
+    """The same, to look parts up in; as in a browser, a line break in a text is a space."""
+    soup = BeautifulSoup(drawn(widget), "html.parser")
+    for text in soup.find_all(string=re.compile("\n")):
+        if not text.find_parent(["pre", "textarea"]):
+            text.replace_with(re.sub(r"\s+", " ", text))
+    return soup
 
 
 def run(lines):

@@ -28,7 +28,7 @@
 
   /** The address of a text as a module, after those of what it imports. */
   function addressOf(source) {
-    const linked = source.replace(/(?<= from )"\.\/(\w+)\.js"/g, (_, file) => {
+    const linked = source.replace(/(?<=\bfrom )"\.\/(\w+)\.js"/g, (_, file) => {
       // None: a view that the page does not show.
       if (!places.has(file)) places.set(file, addressOf(files.get(file) ?? ""));
       return JSON.stringify(places.get(file));
