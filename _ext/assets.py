@@ -83,7 +83,7 @@ def between(before, gap, after):
 def collapsed(values):
     """Yield the values of a style with a space for white space, none beside a block, "," or ";"."""
     before = None
-    for value, after in zip(values, [*values[1:], None], strict=True):
+    for value, after in pairwise([*values, None]):
         if value.type == "whitespace":
             if needs_no_space(before) or needs_no_space(after):
                 continue

@@ -23,8 +23,8 @@ from tests.conftest import ROOT
         (".js", "a = /[/*\"]/.test(b) / 2; /* c */", "a=/[/*\"]/.test(b)/ 2;"),
         (".css", "/* a */ b { c: d }\n/* e */\nf::after { content: '/* g */' }",
          'b{c: d}f::after{content: "/* g */"}'),
-        (".css", "a  > b ,\nc { d: calc(1px + 2px) ;\n  &:hover { e:\nf } }",
-         "a > b,c{d: calc(1px + 2px);&:hover{e: f}}"),
+        (".css", "a  > b ,\nc { d: calc(1px + 2px) ;\n  &:hover { e:\nf } g {} }",
+         "a > b,c{d: calc(1px + 2px);&:hover{e: f}g{}}"),
     ],
 )  # fmt: skip
 def test_minified_is_the_source_without_comments_and_unneeded_space(suffix, source, kept):

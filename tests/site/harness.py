@@ -152,15 +152,17 @@ def import_module(page, widget, name="widget"):
 
 
 def texts(page, parts):
-    """What these parts say on the screen, once drawn."""
+    """What these parts say on the screen, once drawn; a line break in a text is a space."""
     page.evaluate(FRAME)
-    return {part: page.locator(f"[data-part={part}]").text_content() for part in parts}
+    found = {part: page.locator(f"[data-part={part}]").text_content() for part in parts}
+    return {part: " ".join(text.split()) for part, text in found.items()}
 
 
 def drawn_texts(widget, parts):
     """What these parts say in the picture that the engine draws."""
     soup = picture(widget)
-    return {part: soup.select_one(f"[data-part={part}]").get_text() for part in parts}
+    found = {part: soup.select_one(f"[data-part={part}]").get_text() for part in parts}
+    return {part: " ".join(text.split()) for part, text in found.items()}
 
 
 def showing(kind, parts):

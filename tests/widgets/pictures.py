@@ -23,9 +23,9 @@ def drawn(widget, **changes):
     return js(widget, "still(state)", **changes)
 
 
-def picture(widget):
+def picture(widget, **changes):
     """The same, to look parts up in; as in a browser, a line break in a text is a space."""
-    soup = BeautifulSoup(drawn(widget), "html.parser")
+    soup = BeautifulSoup(drawn(widget, **changes), "html.parser")
     for text in soup.find_all(string=re.compile("\n")):
         if not text.find_parent(["pre", "textarea"]):
             text.replace_with(re.sub(r"\s+", " ", text))

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import traitlets
-from bs4 import BeautifulSoup
 
 from attnlib import models
 from attnlib.models import MissingModelError, Reading, mean_pool
 from attnlib.widgets import Encoder
-from tests.widgets.pictures import drawn, js, picture, run
+from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import RECORDED
 
 HOSTILE = '<img src=x onerror="document.title=1">'
@@ -155,7 +154,7 @@ def test_a_kernel_without_the_model_says_so_and_shows_what_it_has(nowhere):
     made.text = "Nobody has recorded this."
     assert made.readings == shown
     assert made.trouble == "no model. To get it: pip install it"
-    status = BeautifulSoup(drawn(made, kernel=True), "html.parser").select_one("[data-part=status]")
+    status = picture(made, kernel=True).select_one("[data-part=status]")
     assert status.get_text() == made.trouble
     with pytest.raises(MissingModelError, match="no model"):
         _ = made.weights
@@ -200,6 +199,6 @@ def test_copied_code_reads_what_is_shown(model):
 
 
 def test_the_microscope_tells_what_recorded_weights_tell():
-    soup = BeautifulSoup(drawn(Encoder(), lens=[6, 2]), "html.parser")
+    soup = picture(Encoder(), lens=[6, 2])
     lens = soup.select_one("[data-part=lens]").get_text()
     assert "it asks, cat answers:" in lens and "its queries and keys were not" in lens

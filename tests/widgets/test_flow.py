@@ -5,13 +5,12 @@ import re
 
 import numpy as np
 import pytest
-from bs4 import BeautifulSoup
 from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import Flow
 from tests.helpers import steady
-from tests.widgets.pictures import drawn, js, picture, run
+from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
 flows = SAMPLES[Flow]
@@ -121,7 +120,7 @@ def test_no_number_stands_there_before_its_stage(flow):
     stages = flow.stages
     for stage in (stages[0], "scores", flow.stage):
         flow.stage = stage
-        soup = BeautifulSoup(drawn(flow, sheet="lies"), "html.parser")
+        soup = picture(flow, sheet="lies")
         reached = {name.split(".")[0] for name in js(flow, "cells(state)")}
         assert ("G" in reached) == (stages.index(stage) >= stages.index("scores"))
         for way in (".lies", ".falls"):
@@ -143,7 +142,7 @@ def river_end(stages):
 def test_on_paper_and_without_a_script_stands_the_whole_river(flow):
     flow.stage = flow.stages[0]
     made = js(flow, "compute(state)")
-    alive = BeautifulSoup(drawn(flow, sheet="lies"), "html.parser")
+    alive = picture(flow, sheet="lies")
     before = picture(flow)
     sheets = (alive.select_one(".paper svg"), *before.select("svg.still"))
     assert len(sheets) == 3
@@ -161,7 +160,7 @@ def test_the_word_with_the_largest_share_comes_out():
         words = picture(writing).select(f"{way} [data-part=river] .next")
         assert [word.text for word in words] == ["drink", "tea", "<end>"]
     writing.stage = "words"
-    alive = BeautifulSoup(drawn(writing, sheet="lies"), "html.parser")
+    alive = picture(writing, sheet="lies")
     ends = alive.select(".lies [data-part=river] .quiet")[-3:]
     assert [word.text for word in ends] == ["?", "?", "?"]
 

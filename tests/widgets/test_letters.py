@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import traitlets
-from bs4 import BeautifulSoup
 from hypothesis import given
 
 from attnlib.models import induction
@@ -141,7 +140,7 @@ def test_wrong_kinds_are_refused():
 def test_the_microscope_shows_how_a_weight_comes_about(layer, head):
     made = Letters(text="cfacgb", off=[[0, 1]])
     lens_on = {"scores": {}, "lensed": [layer, head]}
-    soup = BeautifulSoup(drawn(made, lens=[4, 3], **lens_on), "html.parser")
+    soup = picture(made, lens=[4, 3], **lens_on)
     lens = soup.select_one("[data-part=lens]")
     assert lens.select_one(".lens-head").get_text().startswith("g asks, c (4) answers:")
     weight = float(lens.select_one(".lens-head .weight").get_text())

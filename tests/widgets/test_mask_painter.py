@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +12,7 @@ import attnlib
 from attnlib.widgets import MaskPainter
 from attnlib.widgets.kit.constants import word_vector
 from tests.helpers import steady
-from tests.widgets.pictures import drawn, js, picture, run
+from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
 HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
@@ -133,8 +132,7 @@ def test_verdicts_in_full():
 
 def under_the_microscope(painter, i, j):
     """The panel on the weight of query i on key j: its lines by their names, and its pictures."""
-    still = drawn(painter, lens=[i, j])
-    panel = BeautifulSoup(still, "html.parser").select_one("[data-part=lens]")
+    panel = picture(painter, lens=[i, j]).select_one("[data-part=lens]")
     lines = [[span.get_text() for span in p("span")] for p in panel.select(".lens-lines p")]
     return dict(lines), [drawing["aria-label"] for drawing in panel("svg")]
 

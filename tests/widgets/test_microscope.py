@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from bs4 import BeautifulSoup
 
 from attnlib.widgets import (
     AttentionExplorer,
@@ -15,14 +14,14 @@ from attnlib.widgets import (
     ScalingExplorer,
 )
 from attnlib.widgets.plane import LABELS, PRICES
-from attnlib.widgets.scaling_explorer import ROW
-from tests.widgets.pictures import drawn
+from tests.widgets.pictures import picture
+from tests.widgets.test_scaling_explorer import measured
 
 SENTENCE = "a cat and a dog"
 
 
 def panel(widget, i, j):
-    soup = BeautifulSoup(drawn(widget, lens=[i, j]), "html.parser")
+    soup = picture(widget, lens=[i, j])
     return soup.select_one("[data-part=lens]")
 
 
@@ -38,7 +37,7 @@ def rows():
         yield f"attention {mask}", explorer, 3, explorer.weights[3], explorer.output[3]
     for divisor in ("none", "sqrt", "d_k"):
         explorer = ScalingExplorer(d_k=5, divisor=divisor)
-        yield f"scaling {divisor}", explorer, ROW, explorer.weights[:7], None
+        yield f"scaling {divisor}", explorer, 35, measured(explorer)["weights"][:7], None
     for placed in (False, True):
         explorer = PositionsExplorer(scene="order", swapped=True, placed=placed)
         outputs, weights = explorer.outputs
