@@ -247,18 +247,9 @@ def assert_nothing_moves(browser, address, width, states):
     page.close()
 
 
-def ends_of_sliders(page):
-    """Move each slider that can be moved to both ends, and one step from the second one."""
-    for slider in page.locator("input[type=range]:enabled").all():
-        for key in ("Home", "End", "ArrowLeft"):
-            slider.press(key)
-            page.evaluate(FRAME)
-            yield slider
-
-
 # Lines of text that leave their drawing, or meet another one of it: two boxes, turned or not, are
 # apart if a side parts them.
-MISFITS = """() => [...document.querySelectorAll("svg")].flatMap(svg => {
+MISFITS = """root => [...(root ?? document).querySelectorAll("svg")].flatMap(svg => {
   if (!svg.checkVisibility({visibilityProperty: true})) return [];
   const {width: wide, height: tall} = svg.viewBox.baseVal, back = svg.getScreenCTM().inverse();
   const texts = [...svg.querySelectorAll("text")].filter(text => text.textContent);
@@ -303,41 +294,3 @@ UNREADABLE = """() => {
   });
   return [...small, ...cut].map(e => `${e.closest(".abh").className}: ${e.textContent}`);
 }"""
-
-
-def slots(browser, address, width, javascript):
-    """Height and text of each widget of the page: alive, or its picture without JavaScript."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, java_script_enabled=javascript
-    )
-    page = context.new_page()
-    page.goto(address)
-    if javascript:
-        awake(page)
-    places = page.locator(".widget-slot").all()
-    found = [(place.bounding_box()["height"], place.inner_text()) for place in places]
-    context.close()
-    return found
-
-
-def assert_picture_stands(browser, addresses):
-    """Without JavaScript, and with a note when the module fails: seen, and not to be used."""
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(addresses["file"])
-    assert page.locator("svg").first.is_visible() and page.locator("input").first.is_disabled()
-    name = page.locator(".widget-slot").get_attribute("data-widget")
-    context.close()
-    page = browser.new_page()
-    planted = f"registerWidget('{name}', 'throw new Error(\"planted\")')"
-    page.route("**/module.js", lambda route: route.fulfill(body=planted))
-    wake(page, addresses["http"])
-    assert "could not start" in page.get_by_role("alert").inner_text()
-    assert page.locator("svg").first.is_visible() and page.locator("input").first.is_disabled()
-    page.close()
-
-
-def assert_theme_shows(page, drawing):
-    """The drawing takes on other colours with the theme."""
-    light, dark = (drawing.screenshot() for _ in themes(page))
-    assert light != dark

@@ -1,10 +1,9 @@
 """Backwards in a real browser: walked, picked and nudged by keyboard, by click and by tap."""
 
-import pytest
 from playwright.sync_api import expect
 
 from attnlib.widgets import Backwards
-from tests.site.harness import FRAME, assert_nothing_moves, page_of, phone, showing
+from tests.site.harness import FRAME, page_of, phone, showing
 
 PARTS = ("by", "foretold", "really", "slope", "graph")
 
@@ -66,13 +65,3 @@ def test_it_walks_by_itself_and_stops_when_it_is_told(live):
     live.get_by_role("button", name="Pause").click()
     live.wait_for_timeout(3000)
     assert entry(live, "V.1.0").locator(".slope").count() == 0
-
-
-@pytest.mark.parametrize("width", [1280, 360])
-def test_nothing_moves_on_the_way(browser, addresses, width):
-    def states(page):
-        for chip in page.locator("[data-stage]").all():
-            chip.click()
-            yield
-
-    assert_nothing_moves(browser, addresses["http"], width, states)

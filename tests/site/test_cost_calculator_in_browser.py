@@ -3,8 +3,7 @@
 import pytest
 
 from attnlib.widgets import CostCalculator
-from attnlib.widgets.cost_calculator import KINDS
-from tests.site.harness import FRAME, drawn_texts, texts, wake, write_page
+from tests.site.harness import drawn_texts, texts, wake, write_page
 
 WORDS = ("n_value", "weights", "cache", "flops", "share", "longest", "fits", "instead")
 WORDS += ("reading", "writing")
@@ -73,18 +72,3 @@ def test_an_absurd_size_gets_a_plain_message_and_changes_nothing(awake):
     box.fill("16")
     box.press("Enter")
     assert awake.get_by_role("status").inner_text() == "" and shows(awake, n_heads=16)
-
-
-@pytest.mark.parametrize("width", [1280, 700, 360])
-def test_nothing_jumps(awake, width):
-    awake.set_viewport_size({"width": width, "height": 900})
-    places = set()
-    for kind in KINDS:
-        awake.get_by_label("Kind of attention").select_option(kind)
-        for model in ("Transformer, base", "GPT-3"):
-            awake.get_by_role("combobox", name="Model").select_option(model)
-            for key in ("Home", "End"):
-                awake.get_by_role("slider").press(key)
-                awake.evaluate(FRAME)
-                places.add(awake.locator("#after").bounding_box()["y"])
-    assert max(places) - min(places) < 0.1

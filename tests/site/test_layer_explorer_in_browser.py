@@ -1,16 +1,8 @@
 """LayerExplorer in a real browser, on a page of its own."""
 
-import itertools
-
-import pytest
-
 from attnlib.widgets import LayerExplorer
-from attnlib.widgets.layer_explorer import NORMS
 from tests.site.harness import (
     FRAME,
-    assert_nothing_moves,
-    assert_words_fit,
-    ends_of_sliders,
     page_of,
     phone,
     wake,
@@ -62,17 +54,3 @@ def test_the_last_weights_are_followed_by_the_first(page, addresses):
     page.evaluate("document.querySelector('.widget-slot').model.set('seed', 999)")
     page.get_by_role("button", name="New weights").click()
     assert shown(page) == repr(LayerExplorer(seed=0))
-
-
-@pytest.mark.parametrize("width", [1280, 360])
-def test_nothing_moves_and_words_fit_under_every_switch(browser, addresses, width):
-    def states(page):
-        for residual, norm, feed_forward in itertools.product((True, False), NORMS, (True, False)):
-            page.get_by_role("checkbox", name="Residual").set_checked(residual)
-            page.get_by_label("Layer norm").select_option(norm)
-            page.get_by_role("checkbox", name="Feed-forward").set_checked(feed_forward)
-            for _ in ends_of_sliders(page):
-                assert_words_fit(page)
-                yield
-
-    assert_nothing_moves(browser, addresses["http"], width, states)

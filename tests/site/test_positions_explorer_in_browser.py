@@ -3,12 +3,8 @@
 import pytest
 
 from attnlib.widgets import PositionsExplorer
-from attnlib.widgets.positions_explorer import KINDS
 from tests.site.harness import (
     FRAME,
-    assert_nothing_moves,
-    assert_words_fit,
-    ends_of_sliders,
     page_of,
     phone,
     wake,
@@ -87,19 +83,6 @@ def test_mouse_and_finger_move_the_one_they_touch(browser, tmp_path):
             assert state.items() >= changes.items()
 
 
-@pytest.mark.parametrize("width", [1280, 360])
-def test_nothing_moves_and_words_fit_from_end_to_end(browser, addresses, width):
-    def states(page):
-        for kind in KINDS:
-            page.locator(f"[name={kind}]").click()
-            page.evaluate(FRAME)  # until then the last kind's sliders are enabled
-            for _ in ends_of_sliders(page):
-                assert_words_fit(page)
-                yield
-
-    assert_nothing_moves(browser, addresses["file"], width, states)
-
-
 # ------------------------------------------------------------------------ the scenes that move
 
 MOVING = ("order", "clocks", "turned")
@@ -142,21 +125,3 @@ def test_a_word_and_a_line_open_under_the_microscope(page, scenes):
     page.locator("[data-way='2.0']").dispatch_event("click")
     page.evaluate(FRAME)
     assert head.inner_text().startswith("man asks, dog answers")
-
-
-@pytest.mark.parametrize("width", [1280, 360])
-@pytest.mark.parametrize("scene", MOVING)
-def test_no_scene_grows_or_cuts_its_words(browser, tmp_path, scene, width):
-    def states(page):
-        page.emulate_media(reduced_motion="reduce")
-        for control in page.locator("fieldset button:not([name=copy]):enabled").all():
-            control.click()
-            page.evaluate(FRAME)
-            assert_words_fit(page)
-            yield
-        for _ in ends_of_sliders(page):
-            assert_words_fit(page)
-            yield
-
-    write_page(tmp_path, PositionsExplorer(scene=scene, d_model=8))
-    assert_nothing_moves(browser, (tmp_path / "page.html").as_uri(), width, states)

@@ -1,13 +1,9 @@
 """ThenAndNow in a real browser, on a page of its own."""
 
-import pytest
-
 from attnlib.widgets import ThenAndNow
 from attnlib.widgets.then_and_now import LLAMA, PARTS
 from tests.site.harness import (
     FRAME,
-    assert_nothing_moves,
-    assert_words_fit,
     page_of,
     phone,
     wake,
@@ -59,16 +55,3 @@ def test_a_tap_lights_the_part_in_the_expression(browser, addresses):
             "SwiGLU(w_gate, w_up, w_down),"
         )
         assert page.locator("[data-part=parameters]").inner_text() == "243.3 M"
-
-
-@pytest.mark.parametrize("width", [1280, 700, 360])
-def test_nothing_moves_and_words_fit_in_each_state(browser, addresses, width):
-    def states(page):
-        page.emulate_media(reduced_motion="reduce")  # nothing glides
-        for _ in range(len(PARTS) + 1):
-            page.locator("[name=next]").click()
-            page.evaluate(FRAME)
-            assert_words_fit(page)
-            yield
-
-    assert_nothing_moves(browser, addresses["file"], width, states)

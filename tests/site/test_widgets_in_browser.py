@@ -7,15 +7,28 @@ from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from attnlib.widgets import Flow, Plane
+from attnlib.widgets import (
+    AttentionExplorer,
+    Backwards,
+    CostCalculator,
+    Flow,
+    LayerExplorer,
+    MaskPainter,
+    Plane,
+    PositionsExplorer,
+    ThenAndNow,
+)
 from tests.helpers import steady
 from tests.site.harness import (
     FRAME,
+    MISFITS,
+    SHIFTS,
     UNREADABLE,
     assert_words_fit,
     awake,
     axe,
     import_module,
+    page_of,
     served,
     wake,
     write_page,
@@ -221,3 +234,74 @@ def test_reset_leads_back(page, addresses):
                 break
             page.wait_for_timeout(100)
         assert markup(slot) == before
+
+
+# ---------------------------------------------------------------- in whatever state it is set to
+
+MANY = ["Everything", "moves", "when", "somebody", "nudges", "it", "x" * 500, "<pad>"]
+moving = page_of(
+    *(PositionsExplorer(scene=scene, d_model=8) for scene in ("order", "clocks", "turned")),
+    *(PositionsExplorer(), AttentionExplorer(), LayerExplorer(), ThenAndNow(), CostCalculator()),
+    *(Backwards(stage="forwards"), MaskPainter(tokens=MANY)),
+)
+# Twice through all choices, so that each is seen beside others, and each time all sliders from end
+# to end. Hundreds of states: they are measured without a wait for the screen to show each.
+STATES = f"""async () => {{
+  const misfits = {MISFITS}, found = new Set();
+  const later = self.requestAnimationFrame;
+  self.requestAnimationFrame = tell => queueMicrotask(() => tell(performance.now()));
+  const quiet = ":not([name=copy], [name=why], [data-why], [name=play], [data-way])";
+  const tell = (control, ...kinds) =>
+    kinds.forEach(kind => control.dispatchEvent(new Event(kind, {{bubbles: true}})));
+  let states = 0;
+  for (const [number, slot] of document.querySelectorAll(".widget-slot").entries()) {{
+    const place = () => slot.querySelector(".abh").getBoundingClientRect().height;
+    const name = `${{slot.dataset.widget}} ${{number}}`, height = place();
+    const look = async (what) => {{
+      await null;
+      states++;
+      if (Math.abs(place() - height) > 0.1) found.add(`${{name}}: ${{place() - height}} ${{what}}`);
+      const over = document.documentElement.scrollWidth - innerWidth;
+      if (over > 0) found.add(`${{name}}: hangs over by ${{over}} ${{what}}`);
+      for (const text of misfits(slot)) found.add(`${{name}}: ${{text}} ${{what}}`);
+    }};
+    const slide = async (what) => {{
+      for (const {{name}} of slot.querySelectorAll("[type=range]:enabled")) {{
+        const slider = () => slot.querySelector(`[type=range][name="${{name}}"]`);
+        for (const end of ["min", "max"]) {{
+          if (slider().disabled) continue;
+          slider().value = slider()[end];
+          tell(slider(), "input", "change");
+          await look(`${{what}}, ${{name}} ${{end}}`);
+        }}
+      }}
+    }};
+    const controls = () => slot.querySelectorAll(`select, [type=checkbox], button${{quiet}}`);
+    for (let at = 0; at < 2 * controls().length; at++) {{
+      const control = controls()[at % controls().length];
+      if (control.disabled) continue;
+      for (const option of control.options ?? [control]) {{
+        if (control.options) {{
+          control.value = option.value;
+          tell(control, "input", "change");
+        }} else control.click();
+        const what = `after ${{option.textContent || control.name}}`;
+        await look(what);
+        await slide(what);
+      }}
+    }}
+  }}
+  self.requestAnimationFrame = later;
+  return [states, [...found]];
+}}"""
+
+
+@pytest.mark.parametrize("width", [1280, 700, 360])
+def test_nothing_moves_and_words_fit_in_whatever_state(browser, moving, width):
+    page = browser.new_page(viewport={"width": width, "height": 900}, reduced_motion="reduce")
+    page.add_init_script(SHIFTS)
+    wake(page, moving["http"])
+    states, found = page.evaluate(STATES)
+    assert found == [] and states > 1000
+    assert page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") == 0
+    page.close()

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-import traitlets
 from hypothesis import given, settings
 
 from attnlib.widgets import Backwards
 from attnlib.widgets import backwards as module
-from tests.helpers import raises, steady
+from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
@@ -125,30 +124,3 @@ def test_paths_are_told_and_added():
 )  # fmt: skip
 def test_arrow_keys_lead_to_the_neighbour(cell, way, to):
     assert js(Backwards(cell=cell), f"beside(state.cell, {way}) ?? null") == to
-
-
-@pytest.mark.parametrize(
-    ("trait", "value", "message"),
-    [
-        ("cell", "Q.2.0", "cell needs an entry such as 'Q.0.1'; got 'Q.2.0'"),
-        ("cell", "L", "cell needs an entry such as 'Q.0.1'; got 'L'"),
-        ("nudge", 1.5, "nudge needs a number from -1 to 1; got 1.5"),
-        ("row", 2, "row needs a whole number from 0 to 1; got 2"),
-        ("x", [[1, 2]], "x needs shape (2, 4); got (1, 2)"),
-        ("w_q", [["a"]], "w_q needs rows of numbers; got [['a']]"),
-        ("w_k", [[101, 0]] * 4, f"w_k needs entries from -100 to 100; got {[[101, 0]] * 4}"),
-    ],
-)
-def test_what_does_not_fit_is_refused_and_the_state_stays(trait, value, message):
-    walk = Backwards()
-    before = repr(walk)
-    with raises(ValueError, message):
-        setattr(walk, trait, value)
-    with raises(ValueError, message):
-        Backwards(**{trait: value})
-    assert repr(walk) == before
-
-
-def test_an_unknown_stage_is_refused():
-    with pytest.raises(traitlets.TraitError, match="stage"):
-        Backwards(stage="Y")

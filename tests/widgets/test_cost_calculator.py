@@ -4,7 +4,6 @@ from bisect import bisect_right
 
 import numpy as np
 import pytest
-import traitlets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,34 +130,6 @@ def test_longest_has_ends():
 )
 def test_amounts_in_words(number, words):
     assert js(CostCalculator(), f"amount({number}, 'B')") == words
-
-
-@pytest.mark.parametrize(
-    ("traits", "message"),
-    [
-        ({"n": 0}, r"n needs a whole number from 1 to 1048576; got 0"),
-        ({"n": 2**21}, "got 2097152"),
-        ({"n_heads": 7}, "n_heads must divide d_model; got 7 and 512"),
-        ({"group": 3}, "group must divide n_heads; got 3 and 8"),
-        ({"d_model": 100}, "n_heads must divide d_model; got 8 and 100"),
-        ({"memory": 0.0}, "memory must lie above 0 and up to 1e6; got 0"),
-        ({"memory": float("nan")}, "memory must lie above 0 and up to 1e6; got nan"),
-        ({"width": -1}, "got -1"),
-    ],
-)
-def test_sizes_that_cannot_be(traits, message):
-    with pytest.raises(ValueError, match=message):
-        CostCalculator(**traits)
-
-
-def test_a_refused_size_leaves_the_one_before():
-    calculator = CostCalculator()
-    with pytest.raises(ValueError, match="must divide"):
-        calculator.n_heads = 5
-    assert calculator.n_heads == 8
-    for name, value in (("kind", "free"), ("bytes", 3), ("n", 1.5), ("d_model", "512")):
-        with pytest.raises(traitlets.TraitError):
-            setattr(calculator, name, value)
 
 
 @some

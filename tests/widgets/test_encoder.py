@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import traitlets
 
 from attnlib import models
 from attnlib.models import MissingModelError, Reading, mean_pool
@@ -170,25 +169,6 @@ def test_too_many_tokens(model):
     made.text = "long"
     assert made.trouble == "text needs at most 64 tokens; got 65"
     assert made.readings[0]["text"] == "abc"
-
-
-@pytest.mark.parametrize(
-    ("state", "error", "message"),
-    [
-        ({"text": " "}, ValueError, "text needs letters; got ' '"),
-        ({"text": "a" * 1001}, ValueError, "text needs at most 1000 letters; got 1001"),
-        ({"sentences": ["a", ""]}, ValueError, "sentences needs letters; got ''"),
-        ({"sentences": ["a"] * 25}, ValueError, "sentences needs at most 24 of them; got 25"),
-        ({"layer": 6}, ValueError, "layer needs a whole number from 0 to 5; got 6"),
-        ({"hidden": [64]}, ValueError, "from 0 to 63; got 64"),
-        ({"view": "best"}, traitlets.TraitError, "view"),
-        ({"text": 3}, traitlets.TraitError, "text"),
-        ({"readings": []}, TypeError, "readings"),
-    ],
-)
-def test_bad_states_are_refused(state, error, message):
-    with pytest.raises(error, match=message):
-        Encoder(**state)
 
 
 def test_copied_code_reads_what_is_shown(model):

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-import traitlets
 from hypothesis import given
 
 from attnlib.models import induction
@@ -110,30 +109,6 @@ def test_every_set_of_heads_has_its_place_on_the_board():
         places.add(pressed[0]["aria-label"])
         assert len(pressed) == 1
     assert len(places) == len(sets) == 16
-
-
-@pytest.mark.parametrize("text", ["", "xyz", "ABC", "a b", "a" * 25, "<b>", "é"])
-def test_other_letters_are_refused_and_the_state_stays(text):
-    made = Letters()
-    with pytest.raises(ValueError, match="text needs 1 to 24 letters from a to p; got"):
-        made.text = text
-    assert made.text == "cfakdcgbfaec"
-
-
-@pytest.mark.parametrize("off", [[[0, 2]], [[2, 0]], [[0, 0], [0, 0]], [[0]], [[-1, 0]]])
-def test_heads_that_do_not_exist_are_refused(off):
-    with pytest.raises(ValueError, match="off needs some of"):
-        Letters(off=off)
-
-
-def test_wrong_kinds_are_refused():
-    for state in ({"text": 5}, {"off": 3}, {"model": "best"}, {"place": 1.5}):
-        with pytest.raises(traitlets.TraitError):
-            Letters(**state)
-    with pytest.raises(ValueError, match="place needs a whole number from 0 to 23; got 24"):
-        Letters(place=24)
-    with pytest.raises(traitlets.TraitError, match="read-only"):
-        Letters().models = {}
 
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 1), (1, 0)])

@@ -17,6 +17,9 @@ from tests.widgets.samples import SAMPLES
 
 HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
 samples = SAMPLES[MaskPainter]
+LEAKING = attnlib.causal_mask(5)
+LEAKING[1] = False  # an empty row
+LEAKING[0, 4] = True
 
 
 def in_scene(scene):
@@ -92,42 +95,37 @@ def test_what_moves_is_what_may_look(painter):
     assert_room_for(lines)
 
 
-def test_verdicts_in_full():
-    painter = MaskPainter()
-    assert verdicts(painter) == [
-        "Another word in place of sat moves its own output, which is no leak: its query, key and "
-        "value are others now. It also moves the outputs of The, cat, down and <pad>.",
-        "Leaks the future: another word for sat moves the outputs of The and cat, which come "
-        "before it. 3 other tokens leak too.",
-        "No row is empty: every token can attend to something.",
-        "Lets padding in: the real tokens The, cat, sat and down attend to the filler <pad>.",
-    ]
-    painter.mask = attnlib.causal_mask(5)
-    said = verdicts(painter)
-    assert said[0].endswith("It also moves the outputs of down and <pad>.")
-    assert said[1] == "Does not leak the future: no token, replaced, moves an output before it."
-    assert said[3] == "Keeps padding out: no real token attends to the filler <pad>."
-    mask = attnlib.causal_mask(5)
-    mask[1] = False
-    mask[0, 4] = True
-    painter.mask, painter.replaced = mask, 1
-    assert verdicts(painter) == [
-        "Another word in place of cat leaves its own output at zeros: it can attend to nothing. "
-        "It moves the outputs of sat, down and <pad>.",
-        "Leaks the future, though not from cat: another word for <pad> moves the output of The, "
-        "which comes before it.",
-        "Row cat is empty: it can attend to nothing, so its output is zeros.",
-        "Lets padding in: the real token The attends to the filler <pad>.",
-    ]
-    painter.mask, painter.length = np.eye(5, k=-1, dtype=bool), 5
-    said = verdicts(painter)
-    assert said[0] == (
-        "Another word in place of cat leaves its own output as it was: its weights, all on other "
-        "tokens, stay the same. It moves the output of sat."
-    )
-    assert said[3] == "There is no padding: all 5 tokens are real."
-    painter.mask = np.zeros((5, 5), bool)
-    assert verdicts(painter)[2].startswith("Rows The, cat, sat, down and <pad> are empty: they")
+NAMED = [
+    ({}, ["sat The cat down <pad>", "sat The cat 3", "", "The cat sat down <pad>"]),
+    ({"mask": attnlib.causal_mask(5)}, ["sat down <pad>", "", "", "<pad>"]),
+    (
+        {"mask": LEAKING, "replaced": 1},
+        ["cat sat down <pad>", "cat <pad> The", "cat", "The <pad>"],
+    ),
+    (
+        {"mask": np.eye(5, k=-1, dtype=bool), "replaced": 1, "length": 5},
+        ["cat sat", "", "The", "5"],
+    ),
+    ({"mask": np.zeros((5, 5), bool)}, [None, None, "The cat sat down <pad>", None]),
+]
+GUESSED = [
+    ({}, ["2 sat", "3 4"]),
+    ({"mask": attnlib.causal_mask(4)}, ["2 The cat", "4"]),
+    ({"mask": attnlib.causal_mask(4) | np.eye(4, k=2, dtype=bool)}, ["2 down", "2 4"]),
+    ({"mask": np.eye(4, dtype=bool)}, ["2 The", None]),
+    ({"length": 3, "position": 3}, ["4", None]),
+]
+GUESS = {"tokens": "The cat sat down".split(), "scene": "guess"}
+
+
+@pytest.mark.parametrize(
+    ("traits", "named"), NAMED + [(GUESS | traits, named) for traits, named in GUESSED]
+)
+def test_the_verdicts_name_the_tokens_and_count_them(traits, named):
+    lines = verdicts(MaskPainter(**traits))
+    for line, names in zip(lines, named, strict=True):
+        found = re.findall(r"\b(?:The|cat|sat|down|\d+)\b|<pad>", line)
+        assert names in (None, " ".join(found)), line
 
 
 def under_the_microscope(painter, i, j):
@@ -233,41 +231,6 @@ def test_a_stroke_leaves_no_gap():
     assert js(MaskPainter(), "stroke([2, 3], [2, 3])")[0] == [2, 3]
 
 
-@pytest.mark.parametrize(
-    ("trait", "value", "message"),
-    [
-        ("tokens", ["a"], r"tokens needs a list of 2 to 8 names; got \['a'\]"),
-        ("tokens", list("abcdefghi"), "tokens needs a list of 2 to 8 names; got"),
-        ("tokens", "a b c", "tokens needs a list of 2 to 8 names; got 'a b c'"),
-        ("tokens", ["a", " "], r"tokens needs names that are not blank; got \['a', ' '\]"),
-        ("tokens", ["a", 3], r"tokens needs names that are not blank; got \['a', 3\]"),
-        ("tokens", list("abc"), "tokens keeps its 5 names; got 3"),
-        (
-            "mask",
-            np.ones((5, 4), bool),
-            r"mask needs shape \(5, 5\), queries by keys; got \(5, 4\)",
-        ),
-        ("mask", np.ones((5, 5)), r"mask needs rows of True \(may attend\) and False; got"),
-        ("mask", [[True], [True, False]], "mask needs rows of one length; got"),
-        ("mask", "causal", r"mask needs rows of True \(may attend\) and False; got 'causal'"),
-        ("length", 0, "length needs a whole number from 1 to 5; got 0"),
-        ("length", 6, "length needs a whole number from 1 to 5; got 6"),
-        ("replaced", -1, "replaced needs a whole number from 0 to 4; got -1"),
-        ("replaced", 5, "replaced needs a whole number from 0 to 4; got 5"),
-        ("position", 5, "position needs a whole number from 0 to 4; got 5"),
-    ],
-)
-def test_absurd_values_are_refused_and_the_state_stays(trait, value, message):
-    painter = MaskPainter()
-    before = repr(painter)
-    with pytest.raises(ValueError, match=message):
-        setattr(painter, trait, value)
-    assert repr(painter) == before
-    if trait != "tokens" or len(value) != 3:
-        with pytest.raises(ValueError, match=message):
-            MaskPainter(**{trait: value})
-
-
 def test_a_mask_from_the_library_becomes_plain_lists():
     painter = MaskPainter(tokens=["a", "b", "c"], mask=attnlib.causal_mask(3))
     assert painter.mask == [[True, False, False], [True, True, False], [True, True, True]]
@@ -311,27 +274,3 @@ def test_each_position_is_told_what_it_reads_while_it_must_guess(painter):
     lines = soup.select(".verdicts li")
     assert_room_for(lines)
     assert (lines[1]["class"] == ["bad"]) == np.triu(mask, 1)[:real].any()
-
-
-def test_what_is_said_of_guessing():
-    painter = MaskPainter(tokens="The cat sat down".split(), scene="guess")
-    assert verdicts(painter) == [
-        "Position 2 can read its answer: sat stands in its input. When the model writes, that "
-        "word is not there yet.",
-        "In view: 3 of 4 answers: copying is right every time while it learns, and of no use "
-        "when it writes.",
-    ]
-    painter.mask = attnlib.causal_mask(4)
-    assert verdicts(painter) == [
-        "Position 2 reads what it will read when the model writes: The and cat. It has to guess.",
-        "No position reads ahead: one pass over the sentence gives 4 guesses to learn from.",
-    ]
-    painter.mask = attnlib.causal_mask(4) | np.eye(4, k=2, dtype=bool)
-    assert verdicts(painter)[0].startswith("Position 2 reads ahead: down will not be there")
-    assert verdicts(painter)[1] == "2 of 4 read ahead, though no answer is in view."
-    painter.mask = np.eye(4, dtype=bool)
-    assert verdicts(painter)[0] == (
-        "Position 2 reads less than it could: The will be there when the model writes."
-    )
-    painter.length, painter.position = 3, 3
-    assert verdicts(painter)[0] == "Position 4 is filler: it has nothing to guess."

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-import traitlets
 from hypothesis import given, settings
 
 import attnlib
@@ -214,30 +213,3 @@ def test_compact_is_the_sentence_and_the_picture():
     soup = picture(Plane(compact=True))
     assert soup.select_one(".sentence") and soup.select_one("[data-part=sheet]")
     assert not soup.find_all("input") and not soup.table
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"words": {"boat": [4, 0]}}, r"words needs a place for each of .*got \['boat'\]"),
-        ({"words": Plane().words | {"bank": [1, math.nan]}}, r"words\['bank'\] needs two numbers"),
-        ({"words": Plane().words | {"bank": [1, 5]}}, r"from -0.8 to 4.7; got \[1, 5\]"),
-        ({"words": Plane().words | {"bank": "near"}}, "got 'near'"),
-        ({"scene": "words", "words": {" ": [1, 1]}}, r"none blank, long or a number; got \[' '\]"),
-        ({"scene": "words", "words": {}}, r"words needs 1 to 8 names, .*got \[\]"),
-        ({"scene": "words", "words": {"12": [1, 1]}}, r"got \['12'\]"),
-        ({"scene": "prices", "query": [1, 9]}, r"query needs two numbers from -2.2 to 3.2"),
-        ({"words": 7}, "words needs a dict of names and places; got 7"),
-        ({"asks": 8}, "asks needs a whole number from 0 to 7; got 8"),
-        ({"sharpness": math.nan}, "sharpness needs a number from 0 to 4; got nan"),
-        ({"sharpness": -1}, "got -1"),
-        ({"scene": "moon"}, "scene"),
-        ({"sentence": "<b>"}, "sentence"),
-        ({"ruler": "yes"}, "ruler"),
-        ({"scene": "learning", "rate": 31}, "rate needs a number from 0.01 to 30; got 31"),
-        ({"scene": "learning", "teacher": "nobody"}, "teacher"),
-    ],
-)
-def test_bad_input_is_refused_in_words(wrong, message):
-    with pytest.raises((ValueError, traitlets.TraitError), match=message):
-        Plane(**wrong)

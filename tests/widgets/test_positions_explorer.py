@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-import traitlets
 from hypothesis import given, settings
 
 import attnlib
@@ -134,46 +133,6 @@ def test_repr_makes_it_again_and_traits_follow():
     assert explorer.encoding.shape == (64, 22)
     assert repr(eval(repr(explorer))) == repr(explorer)
     assert PositionsExplorer(base=100).base == 100.0
-
-
-@pytest.mark.parametrize(
-    ("trait", "value", "needed"),
-    [
-        ("position", -1, "a whole number from 0 to 63"),
-        ("position", 64, "a whole number from 0 to 63"),
-        ("position", True, "a whole number from 0 to 63"),
-        ("d_model", 7, "an even number"),
-        ("d_model", 0, "a whole number from 2 to 128"),
-        ("d_model", 130, "a whole number from 2 to 128"),
-        ("base", 1.5, "a number from 2 to 1000000"),
-        ("base", math.nan, "a number from 2 to 1000000"),
-        ("base", math.inf, "a number from 2 to 1000000"),
-        ("head", 8, "a whole number from 0 to 7"),
-    ],
-)
-def test_absurd_number_is_refused_and_the_state_stays(trait, value, needed):
-    explorer = PositionsExplorer()
-    before = repr(explorer)
-    message = f"{trait} needs {needed}; got {value}"
-    with pytest.raises(ValueError, match=message):
-        setattr(explorer, trait, value)
-    with pytest.raises(ValueError, match=message):
-        PositionsExplorer(**{trait: value})
-    assert repr(explorer) == before
-
-
-@pytest.mark.parametrize(
-    ("trait", "value"),
-    [("kind", "learned"), ("kind", None), ("position", 1.5), ("d_model", "16"), ("base", "e")],
-)
-def test_wrong_kind_is_refused(trait, value):
-    with pytest.raises(traitlets.TraitError, match=trait):
-        PositionsExplorer(**{trait: value})
-
-
-def test_unknown_argument():
-    with pytest.raises(TypeError, match=r"takes kind, position, .*, placed; got n"):
-        PositionsExplorer(n=3)
 
 
 # ------------------------------------------------------------------------------ in JavaScript
