@@ -96,10 +96,13 @@ def run(module, *arrays):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("norm_first", "activation"), [(False, "gelu"), (True, "relu")])
-def test_there_and_back(kind, bias, dtype, norm_first, activation):
-    options = {"norm_first": norm_first, "activation": activation}
-    module = torch_module(kind, bias=bias, dtype=DTYPES[dtype], **options)
+def test_there_and_back(kind, bias, dtype):
+    for norm_first, activation in ((False, "gelu"), (True, "relu")):
+        options = {"norm_first": norm_first, "activation": activation}
+        assert_there_and_back(torch_module(kind, bias=bias, dtype=DTYPES[dtype], **options))
+
+
+def assert_there_and_back(module):
     layer = from_torch(module)
     back = to_torch(layer)
     assert type(back) is type(module)
@@ -352,71 +355,35 @@ def small(kind, **changes):
     return replace(kind.init(6, 2, 4, np.random.default_rng(0), dtype=np.float64), **changes)
 
 
-@pytest.mark.parametrize(
-    ("layer", "message"),
-    [
-        (
-            small(EncoderLayer, attention=attention(d_k=5)),
-            f"{WIDTH} (6, 10), w_k (6, 10), w_v (6, 6), w_o (6, 6)",
-        ),
-        (
-            small(DecoderLayer, cross_attention=attention(d_v=1)),
-            f"{WIDTH} (6, 6), w_k (6, 6), w_v (6, 2), w_o (2, 6)",
-        ),
-        (
-            small(DecoderLayer, cross_attention=attention(d_memory=5)),
-            "memory must be as wide as the layer, 6, for torch; got w_k of shape (5, 6)",
-        ),
-        (
-            small(DecoderLayer, cross_attention=attention(n_heads=3)),
-            "attention and cross_attention must have as many heads for torch; got [2, 3]",
-        ),
-        (
-            small(EncoderLayer, feed_forward=network(np.tanh)),
-            "activation must be relu or gelu of attnlib; got <ufunc 'tanh'>",
-        ),
-        (
-            small(EncoderLayer, feed_forward=SwiGLU(*np.ones((3, 6, 6)))),
-            "feed_forward must be a FeedForward for torch; got SwiGLU",
-        ),
-        (
-            small(EncoderLayer, norm_2=RMSNorm()),
-            "norm_2 must be a LayerNorm for torch; got RMSNorm",
-        ),
-        (
-            small(DecoderLayer, norm_3=RMSNorm()),
-            "norm_3 must be a LayerNorm for torch; got RMSNorm",
-        ),
-        (
-            small(EncoderLayer, norm_1=np.negative),
-            "norm_1 must be a LayerNorm for torch; got ufunc",
-        ),
-        (
-            Encoder([small(EncoderLayer)], RMSNorm()),
-            "norm must be a LayerNorm for torch; got RMSNorm",
-        ),
-        (
-            Encoder([small(EncoderLayer)], np.negative),
-            "norm must be a LayerNorm for torch; got ufunc",
-        ),
-        (
-            MultiHeadAttention.init(6, 2, np.random.default_rng(0), n_kv_heads=1),
-            "keys must have as many heads as queries, 2, for torch; got n_kv_heads = 1",
-        ),
-        (
-            replace(attention(), turn=np.negative),
-            "turn must be None for torch; got <ufunc 'negative'>",
-        ),
-        (
-            small(EncoderLayer, attention=replace(attention(), norm_q=np.negative)),
-            "norm_q must be None for torch; got <ufunc 'negative'>",
-        ),
-        (
-            small(DecoderLayer, cross_attention=replace(attention(), norm_k=np.negative)),
-            "norm_k must be None for torch; got <ufunc 'negative'>",
-        ),
-    ],
-)
+NORM, NONE = "must be a LayerNorm for torch; got", "must be None for torch; got <ufunc 'negative'>"
+FOREIGN = [
+    (small(EncoderLayer, attention=attention(d_k=5)),
+     f"{WIDTH} (6, 10), w_k (6, 10), w_v (6, 6), w_o (6, 6)"),
+    (small(DecoderLayer, cross_attention=attention(d_v=1)),
+     f"{WIDTH} (6, 6), w_k (6, 6), w_v (6, 2), w_o (2, 6)"),
+    (small(DecoderLayer, cross_attention=attention(d_memory=5)),
+     "memory must be as wide as the layer, 6, for torch; got w_k of shape (5, 6)"),
+    (small(DecoderLayer, cross_attention=attention(n_heads=3)),
+     "attention and cross_attention must have as many heads for torch; got [2, 3]"),
+    (small(EncoderLayer, feed_forward=network(np.tanh)),
+     "activation must be relu or gelu of attnlib; got <ufunc 'tanh'>"),
+    (small(EncoderLayer, feed_forward=SwiGLU(*np.ones((3, 6, 6)))),
+     "feed_forward must be a FeedForward for torch; got SwiGLU"),
+    (small(EncoderLayer, norm_2=RMSNorm()), f"norm_2 {NORM} RMSNorm"),
+    (small(DecoderLayer, norm_3=RMSNorm()), f"norm_3 {NORM} RMSNorm"),
+    (small(EncoderLayer, norm_1=np.negative), f"norm_1 {NORM} ufunc"),
+    (Encoder([small(EncoderLayer)], RMSNorm()), f"norm {NORM} RMSNorm"),
+    (Encoder([small(EncoderLayer)], np.negative), f"norm {NORM} ufunc"),
+    (MultiHeadAttention.init(6, 2, np.random.default_rng(0), n_kv_heads=1),
+     "keys must have as many heads as queries, 2, for torch; got n_kv_heads = 1"),
+    (replace(attention(), turn=np.negative), f"turn {NONE}"),
+    (small(EncoderLayer, attention=replace(attention(), norm_q=np.negative)), f"norm_q {NONE}"),
+    (small(DecoderLayer, cross_attention=replace(attention(), norm_k=np.negative)),
+     f"norm_k {NONE}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layer", "message"), FOREIGN)
 def test_to_torch_refuses_layers_that_torch_does_not_have(layer, message):
     with raises(ValueError, message):
         to_torch(layer)

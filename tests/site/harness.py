@@ -128,6 +128,15 @@ def awake(page):
     return page
 
 
+def tab_to(page, selector, key="Tab"):
+    """Press Tab until what is selected has the focus."""
+    for _ in range(15):
+        page.keyboard.press(key)
+        if page.evaluate("s => document.activeElement.matches(s)", selector):
+            return
+    pytest.fail(f"{key} does not reach {selector}")
+
+
 @contextmanager
 def phone(browser, address):
     """Give the page alive on a narrow screen that is touched."""

@@ -1,27 +1,16 @@
 """CostCalculator in a real browser, on a page of its own."""
 
-import pytest
-
 from attnlib.widgets import CostCalculator
-from tests.site.harness import drawn_texts, texts, wake, write_page
+from tests.site.harness import page_of, showing
 
 WORDS = ("n_value", "weights", "cache", "flops", "share", "longest", "fits", "instead")
 WORDS += ("reading", "writing")
+addresses = page_of(CostCalculator())
+shows = showing(CostCalculator, WORDS)
 
 
-@pytest.fixture
-def awake(page, tmp_path):
-    write_page(tmp_path, CostCalculator())
-    return wake(page, (tmp_path / "page.html").as_uri())
-
-
-def shows(page, **changes):
-    """Whether the page says what is true of these traits."""
-    return texts(page, WORDS) == drawn_texts(CostCalculator(**changes), WORDS)
-
-
-def test_keyboard_alone_moves_everything(awake):
-    page = awake
+def test_keyboard_alone_moves_everything(live):
+    page = live
     page.keyboard.press("Tab")
     page.keyboard.press("End")
     assert shows(page, n=2**20)
@@ -41,8 +30,8 @@ def test_keyboard_alone_moves_everything(awake):
     assert page.locator("[name=width]").input_value() == "256"
 
 
-def test_models_and_sizes_follow_each_other(awake):
-    page = awake
+def test_models_and_sizes_follow_each_other(live):
+    page = live
     model = page.get_by_role("combobox", name="Model")
     model.select_option("GPT-3")
     assert shows(page, d_model=12288, n_heads=96, n_layers=96)
@@ -62,13 +51,13 @@ def test_models_and_sizes_follow_each_other(awake):
     assert shows(page, d_model=12288, n_heads=96, n_layers=90, bytes=2, memory=80.0)
 
 
-def test_an_absurd_size_gets_a_plain_message_and_changes_nothing(awake):
-    box = awake.get_by_label("Heads", exact=True)
+def test_an_absurd_size_gets_a_plain_message_and_changes_nothing(live):
+    box = live.get_by_label("Heads", exact=True)
     box.fill("7")
     box.press("Enter")
     said = "Heads must divide d_model: 512 / 7 is not whole."
-    assert awake.get_by_role("status").inner_text() == said
-    assert box.input_value() == "8" and shows(awake)
+    assert live.get_by_role("status").inner_text() == said
+    assert box.input_value() == "8" and shows(live)
     box.fill("16")
     box.press("Enter")
-    assert awake.get_by_role("status").inner_text() == "" and shows(awake, n_heads=16)
+    assert live.get_by_role("status").inner_text() == "" and shows(live, n_heads=16)

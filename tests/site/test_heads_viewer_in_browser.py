@@ -1,14 +1,12 @@
 """HeadsViewer in a real browser, on a page of its own: keyboard, mouse, finger, room."""
 
 import numpy as np
-import pytest
 
 import attnlib
 from attnlib.widgets import HeadsViewer
-from tests.site.harness import FRAME, SHIFTS, axe, phone, themes, wake, write_page
+from tests.site.harness import FRAME, page_of, phone, tab_to
 from tests.widgets.pictures import picture
 
-HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
 STATE = ("text", "layer", "head", "row", "lines")
 
 
@@ -29,18 +27,7 @@ def model_of(n_layers=3, n_heads=4):
     return HeadsViewer(texts, layer=1, head=2, row=4)
 
 
-@pytest.fixture
-def open_viewer(page, tmp_path):
-    """Open a page with a viewer, from disk, and wait until it lives."""
-
-    def go(viewer=None, **size):
-        write_page(tmp_path, viewer or model_of())
-        if size:
-            page.set_viewport_size(size)
-        page.add_init_script(SHIFTS)
-        return wake(page, (tmp_path / "page.html").as_uri())
-
-    return go
+addresses = page_of(model_of())
 
 
 def agrees(page, viewer):
@@ -66,16 +53,8 @@ def agrees(page, viewer):
     return state
 
 
-def tab_to(page, selector):
-    for _ in range(12):
-        page.keyboard.press("Tab")
-        if page.evaluate("s => document.activeElement.matches(s)", selector):
-            return
-    pytest.fail(f"Tab does not reach {selector}")
-
-
-def test_by_keyboard_alone(open_viewer):
-    page, viewer = open_viewer(), model_of()
+def test_by_keyboard_alone(live):
+    page, viewer = live, model_of()
     assert agrees(page, viewer) == [0, 1, 2, 4, "row"]
     tab_to(page, "[role=grid] button")
     places = [
@@ -111,8 +90,8 @@ def test_by_keyboard_alone(open_viewer):
     assert agrees(page, viewer) == [1, 2, 0, 1, "all"]
 
 
-def test_with_the_mouse(open_viewer):
-    page, viewer = open_viewer(), model_of()
+def test_with_the_mouse(live):
+    page, viewer = live, model_of()
     page.get_by_role("button", name="layer 3, head 1").click()
     assert agrees(page, viewer)[1:3] == [2, 0]
     for part in ("heat", "links"):
@@ -131,8 +110,8 @@ def test_with_the_mouse(open_viewer):
     assert said.startswith("on asks, sat answers:")
 
 
-def test_what_is_pointed_at_follows_and_is_forgotten(open_viewer):
-    page, viewer = open_viewer(), model_of()
+def test_what_is_pointed_at_follows_and_is_forgotten(live):
+    page, viewer = live, model_of()
     cell = page.locator("[data-part=cell]")
     box = page.locator("[data-part=heat]").bounding_box()
     unit = box["width"] / 360
@@ -151,8 +130,8 @@ def test_what_is_pointed_at_follows_and_is_forgotten(open_viewer):
     assert cell.inner_text() == "Tap a weight to see what it tells."
 
 
-def test_the_small_heads_are_drawn_anew_with_the_text_alone(open_viewer):
-    page = open_viewer()
+def test_the_small_heads_are_drawn_anew_with_the_text_alone(live):
+    page = live
     page.evaluate(
         """() => {
             self.seen = [];
@@ -173,53 +152,9 @@ def test_the_small_heads_are_drawn_anew_with_the_text_alone(open_viewer):
     assert "svg" in page.evaluate("seen")
 
 
-def test_a_finger_picks(browser, tmp_path):
-    write_page(tmp_path, model_of())
-    with phone(browser, (tmp_path / "page.html").as_uri()) as page:
+def test_a_finger_picks(browser, addresses):
+    with phone(browser, addresses["http"]) as page:
         page.get_by_role("button", name="layer 1, head 4").tap()
         assert agrees(page, model_of())[1:3] == [0, 3]
         page.locator("[data-part=heat]").tap(position={"x": 150, "y": 75})
         assert agrees(page, model_of())[3] == 0
-
-
-def whole_model():
-    """As large as chapter 16 has it, one of its texts hostile and one as long as can be."""
-
-    def text(n, seed):
-        return random_weights(6, 12, n, True, seed)
-
-    sixteen = "[CLS] the bank by the river was steep and no boat could land there [SEP]".split()
-    return HeadsViewer(
-        {
-            "river": (sixteen, text(len(sixteen), 3)),
-            HOSTILE * 9: ([HOSTILE, "x" * 500, HOSTILE, "y"], text(4, 4)),
-            "many": ([f"word{i}" for i in range(64)], text(64, 5)),
-        },
-        row=3,
-    )
-
-
-@pytest.mark.parametrize("width", [1280, 360])
-def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(open_viewer, width):
-    page = open_viewer(whole_model(), width=width, height=900)
-    place = "document.querySelector('#after').getBoundingClientRect().top + scrollY"
-    places = [page.evaluate(place)]
-    buttons = page.locator("[role=grid] button")
-    for text in range(3):
-        page.locator("[name=text]").select_option(str(text))
-        for lines in ("row", "all"):
-            page.locator("[name=lines]").select_option(lines)
-            buttons.last.click()
-            page.evaluate(FRAME)
-            places.append(page.evaluate(place))
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        if text == 1:
-            for _ in themes(page):
-                assert axe(page) == []
-    assert max(places) - min(places) <= 1
-    assert page.evaluate("shifts.reduce((sum, value) => sum + value, 0)") <= 0.02
-    assert page.locator(".widget-slot img").count() == 0 and page.title() == "A page"
-    sizes = buttons.evaluate_all(
-        "all => all.map(b => b.getBoundingClientRect()).flatMap(b => [b.width, b.height])"
-    )
-    assert min(sizes) >= 24

@@ -5,7 +5,7 @@ import pytest
 
 import attnlib
 from attnlib.widgets import MaskPainter
-from tests.site.harness import FRAME, phone, wake, write_page
+from tests.site.harness import FRAME, phone, tab_to, wake, write_page
 from tests.widgets.pictures import picture
 
 
@@ -40,14 +40,6 @@ def cell(page, i, j):
 
 def verdict(page, at):
     return page.locator(".verdicts li").nth(at).text_content()
-
-
-def tab_to(page, selector):
-    for _ in range(12):
-        page.keyboard.press("Tab")
-        if page.evaluate("s => document.activeElement.matches(s)", selector):
-            return
-    pytest.fail(f"Tab does not reach {selector}")
 
 
 def press(page, *keys):

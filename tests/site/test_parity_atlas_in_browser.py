@@ -12,11 +12,6 @@ addresses = page_of(ParityAtlas())
 MODE = {"train": "train", "eval": "eval", "no_grad": "eval, no_grad"}
 
 
-@pytest.fixture
-def awake(page, addresses):
-    return wake(page, addresses["http"])
-
-
 def at(page):
     """The cell that is looked at: its name, its sign, what is said of it, its call."""
     page.evaluate(FRAME)
@@ -42,8 +37,8 @@ def cell(page, function, mask):
     return page.locator(".grid tr").nth(row + 1).locator("button").nth(column)
 
 
-def test_mouse_picks_a_cell_a_mode_and_an_outcome(awake):
-    page = awake
+def test_mouse_picks_a_cell_a_mode_and_an_outcome(live):
+    page = live
     expected(page)
     chosen = {"function": "nn.MultiheadAttention with weights", "mask": "empty row"}
     cell(page, **chosen).click()
@@ -62,8 +57,8 @@ def test_mouse_picks_a_cell_a_mode_and_an_outcome(awake):
     expected(page)
 
 
-def test_arrow_keys_walk_over_the_grid(awake):
-    page = awake
+def test_arrow_keys_walk_over_the_grid(live):
+    page = live
     cell(page, "nn.TransformerEncoder", "ALiBi bias").focus()
     for key in ("ArrowRight", "ArrowUp", "ArrowUp", "ArrowLeft"):
         page.keyboard.press(key)
@@ -78,25 +73,25 @@ def test_arrow_keys_walk_over_the_grid(awake):
     assert page.evaluate("document.activeElement.innerText") == "NaN"
 
 
-def test_a_function_without_the_argument_says_so(awake):
-    cell(awake, "varlen_attn", "ALiBi bias").click()
-    expected(awake, function="varlen_attn", mask="ALiBi bias")
-    assert "no such argument" in awake.locator(".facts").inner_text()
-    awake.get_by_role("button", name="Copy").click()
-    assert awake.locator(".message").inner_text() == "There is no such call."
+def test_a_function_without_the_argument_says_so(live):
+    cell(live, "varlen_attn", "ALiBi bias").click()
+    expected(live, function="varlen_attn", mask="ALiBi bias")
+    assert "no such argument" in live.locator(".facts").inner_text()
+    live.get_by_role("button", name="Copy").click()
+    assert live.locator(".message").inner_text() == "There is no such call."
 
 
-def test_copy_says_so(awake):
+def test_copy_says_so(live):
     lines = js(ParityAtlas(), "pythonCode(state)")
-    awake.get_by_role("button", name="Copy").click()
-    awake.wait_for_function("document.querySelector('.message').textContent !== ''")
-    assert awake.locator(".message").inner_text() == f"Copied {len(lines)} lines of Python."
+    live.get_by_role("button", name="Copy").click()
+    live.wait_for_function("document.querySelector('.message').textContent !== ''")
+    assert live.locator(".message").inner_text() == f"Copied {len(lines)} lines of Python."
 
 
-def test_a_table_for_the_ear_follows(awake):
-    cell(awake, "flex_attention", "padding").click()
-    awake.wait_for_function("document.querySelector('caption').textContent.startsWith('flex')")
-    rows = awake.locator(".visually-hidden tr").all_inner_texts()
+def test_a_table_for_the_ear_follows(live):
+    cell(live, "flex_attention", "padding").click()
+    live.wait_for_function("document.querySelector('caption').textContent.startsWith('flex')")
+    rows = live.locator(".visually-hidden tr").all_inner_texts()
     assert len(rows) == 1 + len(atlas.MASKS)
 
 

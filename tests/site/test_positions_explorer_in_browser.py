@@ -1,12 +1,11 @@
 """PositionsExplorer in a real browser, on a page of its own."""
 
-import pytest
-
 from attnlib.widgets import PositionsExplorer
 from tests.site.harness import (
     FRAME,
     page_of,
     phone,
+    tab_to,
     wake,
     write_page,
 )
@@ -20,14 +19,6 @@ def shown(page, at=0):
     return repr(PositionsExplorer(**page.evaluate(f"at => {slots}[at].model.traits", at)))
 
 
-def tab_to(page, name, key="Tab"):
-    for _ in range(15):
-        page.keyboard.press(key)
-        if page.evaluate("document.activeElement.name") == name:
-            return
-    pytest.fail(f"{key} does not reach {name}")
-
-
 def test_by_keyboard_alone_every_kind_and_every_slider(page, addresses):
     wake(page, addresses["file"])
     state = {}
@@ -38,24 +29,24 @@ def test_by_keyboard_alone_every_kind_and_every_slider(page, addresses):
         page.evaluate(FRAME)
         assert shown(page) == repr(PositionsExplorer(**state))
 
-    tab_to(page, "none")
+    tab_to(page, "[name=none]")
     press("Enter", kind="none")
-    tab_to(page, "rotary")
+    tab_to(page, "[name=rotary]")
     press("Space", kind="rotary")
-    tab_to(page, "position")
+    tab_to(page, "[name=position]")
     press("End", position=63)
-    tab_to(page, "d_model")
+    tab_to(page, "[name=d_model]")
     press("ArrowRight", d_model=18)
-    tab_to(page, "base")
+    tab_to(page, "[name=base]")
     press("ArrowLeft", base=5000)
     press("Home", base=2)
     press("End", base=1_000_000)
-    tab_to(page, "alibi", "Shift+Tab")
+    tab_to(page, "[name=alibi]", "Shift+Tab")
     press("Enter", kind="alibi")
-    tab_to(page, "position")
+    tab_to(page, "[name=position]")
     page.keyboard.press("Tab")  # leaves out the two sliders that ALiBi does not use
     press("ArrowRight", head=1)
-    tab_to(page, "reset")
+    tab_to(page, "[name=reset]")
     state.clear()
     press("Enter")
 

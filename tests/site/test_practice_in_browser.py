@@ -69,13 +69,6 @@ def kept(page):
 # ---------------------------------------------------------------------------------- Predict
 
 
-def test_each_mistake_is_recognised_and_named(live):
-    for clause, numbers in MISTAKES.items():
-        assert check(live, [f"{x:.3g}" for x in numbers]) == f"Not yet: {clause}."
-    assert check(live, ["7,39"], at=1) == "Not yet: you forgot √2."
-    assert kept(live) == []
-
-
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_three_digits_by_hand_are_right_and_bring_the_explanation(page, addresses, scheme):
     wake(page, addresses[scheme])
