@@ -1,12 +1,14 @@
 """HeadsViewer in a real browser, on a page of its own: keyboard, mouse, finger, room."""
 
 import numpy as np
+import pytest
 
 import attnlib
 from attnlib.widgets import HeadsViewer
-from tests.site.harness import FRAME, page_of, phone, tab_to
+from tests.site.harness import FRAME, SHIFTS, axe, page_of, phone, tab_to, themes, wake, write_page
 from tests.widgets.pictures import picture
 
+HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
 STATE = ("text", "layer", "head", "row", "lines")
 
 
@@ -158,3 +160,49 @@ def test_a_finger_picks(browser, addresses):
         assert agrees(page, model_of())[1:3] == [0, 3]
         page.locator("[data-part=heat]").tap(position={"x": 150, "y": 75})
         assert agrees(page, model_of())[3] == 0
+
+
+def whole_model():
+    """As large as chapter 16 has it, one of its texts hostile and one as long as can be."""
+
+    def text(n, seed):
+        return random_weights(6, 12, n, True, seed)
+
+    sixteen = "[CLS] the bank by the river was steep and no boat could land there [SEP]".split()
+    return HeadsViewer(
+        {
+            "river": (sixteen, text(len(sixteen), 3)),
+            HOSTILE * 9: ([HOSTILE, "x" * 500, HOSTILE, "y"], text(4, 4)),
+            "many": ([f"word{i}" for i in range(64)], text(64, 5)),
+        },
+        row=3,
+    )
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(page, tmp_path, width):
+    write_page(tmp_path, whole_model())
+    page.set_viewport_size({"width": width, "height": 900})
+    page.add_init_script(SHIFTS)
+    wake(page, (tmp_path / "page.html").as_uri())
+    place = "document.querySelector('#after').getBoundingClientRect().top + scrollY"
+    places = [page.evaluate(place)]
+    buttons = page.locator("[role=grid] button")
+    for text in range(3):
+        page.locator("[name=text]").select_option(str(text))
+        for lines in ("row", "all"):
+            page.locator("[name=lines]").select_option(lines)
+            buttons.last.click()
+            page.evaluate(FRAME)
+            places.append(page.evaluate(place))
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        if text == 1:
+            for _ in themes(page):
+                assert axe(page) == []
+    assert max(places) - min(places) <= 1
+    assert page.evaluate("shifts.reduce((sum, value) => sum + value, 0)") <= 0.02
+    assert page.locator(".widget-slot img").count() == 0 and page.title() == "A page"
+    sizes = buttons.evaluate_all(
+        "all => all.map(b => b.getBoundingClientRect()).flatMap(b => [b.width, b.height])"
+    )
+    assert min(sizes) >= 24
