@@ -15,6 +15,7 @@ from attnlib.widgets import (
 )
 from attnlib.widgets.plane import LABELS, PRICES
 from tests.widgets.pictures import picture
+from tests.widgets.test_attention_explorer import attended
 from tests.widgets.test_scaling_explorer import measured
 
 SENTENCE = "a cat and a dog"
@@ -34,7 +35,8 @@ def lines(found):
 def rows():
     for mask, divisor in (("none", "sqrt"), ("causal", "none"), ("window", "d_k")):
         explorer = AttentionExplorer(sentence=SENTENCE, d_k=3, mask=mask, divisor=divisor)
-        yield f"attention {mask}", explorer, 3, explorer.weights[3], explorer.output[3]
+        found = attended(explorer)
+        yield f"attention {mask}", explorer, 3, found["weights"][3], found["output"][3]
     for divisor in ("none", "sqrt", "d_k"):
         explorer = ScalingExplorer(d_k=5, divisor=divisor)
         yield f"scaling {divisor}", explorer, 35, measured(explorer)["weights"][:7], None
