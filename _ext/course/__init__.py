@@ -1,1 +1,1 @@
-"""The chapters as a course: their data, the lists made from them, the downloads, the whole."""
+"""The chapters as a course: their data, and the lists made from them."""

@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 
 from _ext.course.contents import chapters_of
-from _ext.course.one_page import adopted, place
 from _ext.state import of_pages
+from _ext.whole.one_page import adopted, place
 from _ext.widgets import page as widget_slot
 
 NAME = "whole"

@@ -10,7 +10,7 @@ from posixpath import dirname, join, normpath
 
 from sphinx import addnodes
 
-from _ext.course.one_page import adopted, place
+from _ext.whole.one_page import adopted, place
 
 NAME = "book.html"
 LICENCE = "Code: MIT. Text and figures: CC BY 4.0."
