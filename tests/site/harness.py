@@ -35,7 +35,7 @@ addEventListener("DOMContentLoaded", () => document.adoptedStyleSheets.pop());""
 AXE = {
     "resultTypes": ["violations"],
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    "rules": {"target-size": {"enabled": True}},
+    "rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}},
 }
 # Contrast is by far the dearest rule, and what looks alike has the same: one of a kind is enough,
 # on whichever page it was seen first. How drawings are filled axe does not know.

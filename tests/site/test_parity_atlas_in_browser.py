@@ -19,7 +19,7 @@ def at(page):
     name = page.locator(".name").inner_text().replace("\n", " ")
     assert page.locator("[data-part=said] .chip").inner_text() == pressed.inner_text()
     return (
-        pressed.get_attribute("aria-label").split(":")[0],
+        pressed.get_attribute("aria-label").split(": ")[1],
         name,
         page.locator("pre").inner_text().split("\n"),
     )

@@ -505,19 +505,17 @@ export function picture(s) {
   const key = (name, label, sign, disabled) =>
     element("button", { type: "button", name, "aria-label": label, disabled }, sign);
   const caption = (stage) => html`<b>${CAPTIONS[stage][0]}:</b> ${CAPTIONS[stage][1]}`;
-  const chips = STAGES.map((stage, k) =>
-    element(
-      "button",
-      {
-        type: "button",
-        "data-stage": stage,
-        "aria-label": CAPTIONS[stage][0],
-        "aria-current": k === at && "step",
-        class: k <= at && "past",
-      },
-      k ? (LETTER[stage] ?? stage) : "→",
-    ),
-  );
+  const chips = STAGES.map((stage, k) => {
+    const sign = k ? (LETTER[stage] ?? stage) : "→";
+    const its = {
+      type: "button",
+      "data-stage": stage,
+      "aria-label": `${sign}: ${CAPTIONS[stage][0]}`,
+      "aria-current": k === at && "step",
+      class: k <= at && "past",
+    };
+    return element("button", its, sign);
+  });
   const known = reached(s, parts(s.cell)[0]);
   const moves = now.nudged.loss - now.loss;
   const wanted = WORDS.flatMap((word, i) =>

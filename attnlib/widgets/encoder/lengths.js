@@ -166,12 +166,12 @@ function layers({ shares }, only) {
       type: "button",
       "aria-pressed": String(i === only),
       tabindex: i === only ? 0 : -1,
-      "aria-label": `${i ? `layer ${i}` : "all layers"}: ${two(share)} to [CLS]`,
+      "aria-label": `${i || "all"} ${two(share)}: to [CLS] in ${i ? `layer ${i}` : "all layers"}`,
     };
     return html`<td>${element(
       "button",
       its,
-      html`<i style="--share: ${share.toFixed(3)}"></i><b>${i || "all"}</b><span>${two(
+      html`<i style="--share: ${share.toFixed(3)}"></i><b>${i || "all"}</b> <span>${two(
         share,
       )}</span>`,
     )}</td>`;

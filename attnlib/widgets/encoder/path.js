@@ -363,14 +363,14 @@ function steps({ cosines }, layer) {
   const stops = spots.map((one) => `M${at(one)}h0`).join("");
   const button = (cosine, i) => {
     const picked = i === layer;
-    const name = `${i ? `after layer ${i}` : "before the first layer"}: cosine ${said(cosine)}`;
+    const place = i ? `after layer ${i}` : "before the first layer";
     const its = {
       type: "button",
-      "aria-label": name,
+      "aria-label": `${i} ${said(cosine)}: cosine ${place}`,
       "aria-pressed": String(picked),
       tabindex: picked ? 0 : -1,
     };
-    return html`<td>${element("button", its, html`<b>${i}</b><span>${said(cosine)}</span>`)}</td>`;
+    return html`<td>${element("button", its, html`<b>${i}</b> <span>${said(cosine)}</span>`)}</td>`;
   };
   return html`<div class="layers"><p class="note">Their cosine after 0, 1, … ${cosines.length - 1}
 layers</p>

@@ -359,15 +359,15 @@ const marked = ({ look, found }, id) =>
           ? " fed"
           : "";
 
-/** What makes a cell one that can be looked at. */
-function cell(c, name, role, words, value, ...content) {
+/** What makes a cell one that can be looked at; its label contains the text that it shows. */
+function cell(c, name, role, label, ...content) {
   const all = { class: `cell ${role}${marked(c, name)}` };
   if (!c.still)
     Object.assign(all, {
       "data-cell": name,
       role: "button",
       tabindex: c.focus === name ? 0 : -1,
-      "aria-label": `${words}: ${short(value)}`,
+      "aria-label": label,
     });
   return group(all, content);
 }
@@ -399,13 +399,13 @@ function tiles(c, id) {
         ? 0.06 + (role === "ink" ? 0.5 : 0.84) * share
         : 0.03 + (role === "ink" ? 0.17 : 0.33) * share;
       const other = id === "Z" && Math.floor(k / plan.d_v) !== head;
+      const said = short(value, bare ? 3 : digits);
       const pressed = c.found?.terms[c.found.step]?.reads.includes(`${id}.${i}.${k}`);
       return cell(
         c,
         `${id}.${i}.${k}`,
         `${role}${other ? " other" : ""}${pressed ? " now" : ""}`,
-        `${naming(plan, id, now)[1]}, ${who[i]}, ${k + 1} of ${columns}`,
-        value,
+        `${naming(plan, id, now)[1]}, ${who[i]}, ${k + 1} of ${columns}: ${said}`,
         rect(x + inset, y + inset, Math.max(w - 2 * inset, 1), h - 2 * inset, {
           rx: Math.min(3, w / 3),
           fill: hollow ? "var(--page)" : tint(role, fill),
@@ -413,7 +413,7 @@ function tiles(c, id) {
           "stroke-width": hollow ? 3 : 1,
         }),
         !bare &&
-          text(short(value, digits), x + w / 2, y + h / 2 + size * 0.36, {
+          text(said, x + w / 2, y + h / 2 + size * 0.36, {
             "font-size": size,
             class:
               Math.abs(value) < 1e-9
@@ -473,13 +473,14 @@ function crossing(c) {
       const ink = `var(--${cellInk(fill)})`;
       const was =
         way < 1 ? doing : shared ? `${short(score, 1)}→${short(divided, 2)}` : short(score, 1);
-      const words = `${plan.names[i]} asks, ${plan.answers[j]} answers`;
+      const above = size >= 56 && scaled > 0 && wide(was, 12.4) < size - 8;
+      const drawn = fits ? said + (above ? ` ${was}` : "") : short(value);
+      const told = closed ? short(-Infinity) : drawn;
       return cell(
         c,
         `G.${i}.${j}`,
         "weight",
-        words,
-        closed ? -Infinity : value,
+        `${plan.names[i]} asks, ${plan.answers[j]} answers: ${told}`,
         rect(x, y, size, height, {
           rx: 4,
           fill: tint(fits || shared ? "weight" : "ink", fill),
@@ -493,11 +494,7 @@ function crossing(c) {
             fill: ink,
             opacity: shown * (1 - closed) * Math.abs(1 - 2 * way),
           }),
-        closed < 1 &&
-          size >= 56 &&
-          scaled > 0 &&
-          wide(was, 12.4) < size - 8 &&
-          text(was, x + 6, y + 15, { class: "was", fill: ink }),
+        closed < 1 && above && html` ${text(was, x + 6, y + 15, { class: "was", fill: ink })}`,
         closed > 0 &&
           element("path", { d: hatch(x, y, size, height), class: "hatch", opacity: closed }),
       );

@@ -242,7 +242,8 @@ function grid(s) {
       "aria-pressed": String(here),
       class: [kind(row), faded && "faded", modes.size > 1 && "varies"].filter(Boolean).join(" "),
       "aria-label":
-        `${name}, ${titled(mask)}: ${long}` + (modes.size > 1 ? "; other modes differ" : ""),
+        `${short}: ${name}, ${titled(mask)}: ${long}` +
+        (modes.size > 1 ? "; other modes differ" : ""),
     };
     return element("td", {}, element("button", all, short));
   };
