@@ -1,10 +1,12 @@
 """What pages load as it is comes from the rooms into `_static`, without what no reader needs.
 
 Each room keeps such files in its folder `static`. Of ours the comments go, and the white space
-that only people need; of Furo's and Sphinx's styles the rules for what no page has, a sixth.
+that only people need; of Furo's and Sphinx's styles the rules for what no page has, a sixth. A page
+waits for each style before it is drawn: it has one of its own and one that all pages share.
 """
 
 import functools
+import hashlib
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +20,9 @@ from _ext import ROOT
 STATIC = sorted(Path(__file__).parent.glob("*/static"))
 OURS = ["math.css", *(file.name for folder in STATIC for file in folder.glob("*.[cj]s*"))]
 THEIRS = ["basic.css", "pygments.css", "styles/furo.css"]
+SHARED = ["palette.css", "pygments.css", "styles/furo.css", "math.css", "book.css"]
+SHARED_LINK = re.compile(r"(?<=/)shared[.\w]*\.css(?=\")")
+JOINED = re.compile(r"\b(?:page|shared)\.\w{8}\.css")
 # The encoder's pieces and Python's own scripts, 50 MB of data, name nothing.
 NAMING = ["**/*.html", "_static/*.js", "_static/scripts/*.js", "_static/widgets/*.js"]
 NAME = re.compile(r"[\w-]+")
@@ -34,8 +39,31 @@ def collect(app, config):
     config.html_static_path += [folder.relative_to(ROOT).as_posix() for folder in STATIC]
 
 
-def minify_files(app, exception):
-    """After Sphinx has copied them: the same files with only what readers need."""
+def join_styles(app, pagename, templatename, context, doctree):
+    """Replace the styles of a page by two: its own, and then the one that all pages share.
+
+    The shared one has the last word, because it also says how widgets look on paper. It is written
+    after the last page, when it is known which rules any page needs.
+    """
+    own = [style.filename for style in context["css_files"] if style.priority == 500]
+    if own:
+        files = (Path(app.outdir, name).read_text(encoding="utf-8") for name in own)
+        name = write_style(app, "page", "".join(minify(text, ".css") for text in files))
+        app.add_css_file(name, priority=100)
+    app.add_css_file("shared.css", priority=200)
+    joined = {*own, *(f"_static/{name}" for name in SHARED)}
+    context["css_files"][:] = [s for s in context["css_files"] if s.filename not in joined]
+
+
+def write_style(app, stem, text):
+    """Write a style under a name that changes with its content, and return the name."""
+    name = f"{stem}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.css"
+    Path(app.outdir, "_static", name).write_text(text, encoding="utf-8")
+    return name
+
+
+def finish_files(app, exception):
+    """After all pages: leave in the files only what readers need, and join the shared styles."""
     if exception is not None or app.builder.format != "html":
         return
     names = names_in(app.outdir)
@@ -45,6 +73,15 @@ def minify_files(app, exception):
         if name in THEIRS:
             text = used_rules(tinycss2.parse_stylesheet(text, skip_whitespace=True), names)
         file.write_text(text, encoding="utf-8")
+    static = Path(app.outdir, "_static")
+    styles = ((static / name).read_text(encoding="utf-8") for name in SHARED)
+    shared, wanted = write_style(app, "shared", "".join(styles)), set()
+    for page in Path(app.outdir).rglob("*.html"):
+        text = SHARED_LINK.sub(shared, page.read_text(encoding="utf-8"))
+        page.write_text(text, encoding="utf-8")
+        wanted |= set(JOINED.findall(text))
+    for old in {file.name for file in static.glob("*.css") if JOINED.match(file.name)} - wanted:
+        (static / old).unlink()
 
 
 @functools.cache
@@ -157,5 +194,6 @@ def required_names(selector):
 def setup(app):
     """Register with Sphinx."""
     app.connect("config-inited", collect)
-    app.connect("build-finished", minify_files)
+    app.connect("html-page-context", join_styles, priority=950)  # after theme.py
+    app.connect("build-finished", finish_files)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

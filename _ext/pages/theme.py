@@ -64,6 +64,7 @@ STYLE = {
     ",article[role=main] *": "",
     "(max-width:82em)": "(max-width:68.74em)",
 }
+FURO = "_static/scripts/furo.js"
 REPLACED_BY_OURS = {"mystnb.*.css", "furo-extensions.css"}
 ONLY_FOR_ITS_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
 BLOCK = r"{%-?\s*block (\w+)"
@@ -175,9 +176,15 @@ def write_files(app, exception):
 
 
 def amend_page(app, pagename, templatename, context, doctree):
-    """Leave out the scripts and styles that this page does not use; amend the contents."""
+    """Leave out the scripts and styles that this page does not use; amend the contents.
+
+    Furo's script waits until all of the page is there anyway: the page need not wait for it.
+    """
     leave_out(context["css_files"], REPLACED_BY_OURS)
     leave_out(context["script_files"], ONLY_FOR_ITS_SEARCH)
+    for script in context["script_files"]:
+        if script.filename == FURO:
+            script.attributes["defer"] = "defer"
     contents = context["furo_navigation_tree"]
     context["furo_navigation_tree"] = amended(contents, NAVIGATION, "Sphinx's contents")
 

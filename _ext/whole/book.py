@@ -69,7 +69,9 @@ def styles(site, texts, titles):
         for page, text in texts.items()
         for name in STYLESHEET.findall(text)
     )
-    links = [f'<link rel="stylesheet" href="{site.name}/{name}">' for name in dict.fromkeys(names)]
+    # As on each page, the style that all share comes last: it says how widgets look on paper.
+    names = sorted(dict.fromkeys(names), key=lambda name: "/shared." in name)
+    links = [f'<link rel="stylesheet" href="{site.name}/{name}">' for name in names]
     first, *_ = texts
     # The start page alone arranges its sections in a grid.
     grid = (site / "_static" / "start.css").read_text(encoding="utf-8")

@@ -1,9 +1,11 @@
 """The built site as it is written: every page, and what is left of it without JavaScript."""
 
 import functools
+import hashlib
 import json
 import re
 from collections import Counter
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import nbformat
@@ -205,6 +207,20 @@ def test_figures_have_no_colour_of_their_own(name):
         if re.search(r"#[0-9a-fA-F]{3,8}\b|\brgb|hsl|\b(black|white)\b", element[key])
     ]
     assert offences == []
+
+
+@every_page
+def test_a_page_waits_for_few_files(name):
+    """Each style, and each script that is not deferred, holds up the first paint."""
+    links = [link["href"] for link in soup(name).select("head > link[rel=stylesheet]")]
+    stems = [Path(urlsplit(link).path).name.split(".") for link in links]
+    assert [stem for stem, *_ in stems] in [
+        ["shared"], ["page", "shared"], ["page", "shared", "start"], ["shared", "search"]
+    ]  # fmt: skip
+    for link, (_, digest, *suffix) in zip(links, stems, strict=True):
+        style = (SITE / target(name, link)[0]).read_bytes()
+        assert not suffix or hashlib.sha256(style).hexdigest()[:8] == digest
+    assert soup(name).select("script[src]:not([defer])") == []
 
 
 @every_page
