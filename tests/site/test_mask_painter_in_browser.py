@@ -27,8 +27,9 @@ def agrees(page):
     painter = MaskPainter(**traits)
     soup = picture(painter)
     for part in ("[role=grid] button", "td.fate", ".verdicts li", ".conventions td"):
-        drawn = [part.get_text() for part in soup.select(part)]
-        assert page.locator(part).all_text_contents() == drawn
+        drawn = [" ".join(part.get_text().split()) for part in soup.select(part)]
+        shown = page.locator(part).all_text_contents()
+        assert [" ".join(text.split()) for text in shown] == drawn
     pressed = page.locator("[role=grid] [aria-pressed=true]").count()
     assert pressed == np.sum(painter.mask)
     return painter

@@ -111,7 +111,7 @@ def test_a_page_gets_what_several_widgets_import_once_and_all_is_small(widget):
         for file in modules.imported(name):
             stays = file in shared_modules()
             assert own.count(f'import * as {file} from \\"./{file}.js\\";') == stays
-            assert own.count(f"const {file} = (() => {{") == (not stays)
+            assert own.count(f"const {file}=(()=>{{") == (not stays)
     # What a whole page may weigh, with what is the same in all, tests/site/test_visits.py says.
     texts[modules.stem(name)] = own.replace(json.dumps(base.constant_traits(widget)), "")
     assert all(len(gzip.compress(text.encode(), 6)) < 28_000 for text in texts.values())

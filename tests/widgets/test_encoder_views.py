@@ -126,7 +126,7 @@ def test_the_picture_says_how_far_the_two_have_parted():
     soup = picture(Encoder("path", after=4))
     said = soup.select_one("[data-part=said]").get_text()
     assert said.startswith("After layer 4, bank and bank have the cosine 0.94.")
-    assert [b.get_text()[1:] for b in soup.select("[data-part=layers] button")] == [
+    assert [b.get_text()[1:].strip() for b in soup.select("[data-part=layers] button")] == [
         "1.00", "0.97", "0.96", "0.96", "0.94", "0.96", "0.90"
     ]  # fmt: skip
     assert [b.get_text() for b in soup.select(".follow [aria-pressed=true]")] == ["bank"] * 2
