@@ -49,7 +49,7 @@ FUNCTIONS = {
         ["src_is_causal", "tgt_is_causal"],
     ),
 }
-# p is the share that dropout drops: 0.1 unless torch is told otherwise. "no_grad" is eval()
+# p is the share that dropout drops: 0.1 unless torch is given another. "no_grad" is eval()
 # inside of torch.no_grad(), and "no_grad off" the same with the fast path switched off.
 MODES = ("train", "train p=0", "eval", "no_grad", "no_grad off")
 DROPOUT = 0.1
@@ -219,8 +219,8 @@ def _compare(function, mode, mask, need_weights, dtype):
     try:
         got, again = (theirs(arguments, seed) for seed in (1, 2))
     except (RuntimeError, NotImplementedError) as error:
-        said = re.split(r"(?<=[.])\s", str(error))[0]
-        return dict.fromkeys(WORDS, "") | {"rows": "refused", "difference": "", "error": said}
+        message = re.split(r"(?<=[.])\s", str(error))[0]
+        return dict.fromkeys(WORDS, "") | {"rows": "refused", "difference": "", "error": message}
     random = not np.array_equal(got, again, equal_nan=True)
     options = {word: ours(np.where(may, bias, score)) for word, score in EMPTY.items()}
     # What torch gives to an empty row reaches the others in the next layer of a stack, so they

@@ -20,7 +20,7 @@ def softmax(scores, axis=-1):
     Parameters
     ----------
     scores : array of float16, float32 or float64, shape (..., n, ...)
-        -inf stands for a score that takes no part.
+        A score of -inf is left out: its weight is 0.
     axis : int
         The axis whose weights sum to 1; the last one, the keys, unless given.
 
@@ -57,7 +57,7 @@ def softmax(scores, axis=-1):
 
 @quiet_nan
 def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=False, scale=None):
-    r"""Average the values, with attention weights of its own for each query.
+    r"""Average the values for each query, by how well it matches the keys.
 
     .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(Q K^\top / \sqrt{d_k})\, V
 
@@ -127,9 +127,9 @@ def attend(queries, keys, values, mask, causal, scale):
 
 
 def softmax_in_place(scores, axis=-1):
-    """Turn scores of float32 or float64 into weights where they stand, and return them.
+    """Turn scores of float32 or float64 into weights, in place, and return them.
 
-    Large arrays are faster to write over than to allocate anew.
+    Writing over a large array is faster than allocating a new one.
     """
     # exp cannot overflow, and softmax is unchanged by a shift. No row is shifted by -inf, even
     # where every score is -inf, because -inf - (-inf) would be NaN.
@@ -143,14 +143,14 @@ def softmax_in_place(scores, axis=-1):
 
 
 def weighted_sum(weights, values, mask, causal=False, first=0):
-    """Return weights @ values, in which a blocked value counts for nothing, not even as NaN.
+    """Return weights @ values, in which a blocked value has no effect, not even if it is NaN.
 
     Eq. (6) of "Queries, keys and values". `mask`, `causal` and `first` are those of `block_scores`.
     """
     output = weights @ values
     if np.isfinite(output).all():
         return output
-    # 0 * NaN is NaN: leave out what is not finite, then give it back to those who may see it.
+    # 0 * NaN is NaN: leave out what is not finite, then add it where a query may attend to it.
     output = weights @ np.where(np.isfinite(values), values, 0)
     allowed = may_attend(weights.shape, mask, causal, first)
     for special, found in (
@@ -177,9 +177,9 @@ def block_scores(scores, mask, causal, first=0):
     """Set to -inf, in place, each score whose query may not attend to its key.
 
     `mask` is bool or float and broadcasts to `scores`. `causal` blocks on top of it; `first` is
-    the position of the first query, so that the keys before it are seen by all.
+    the position of the first query, so that every query may attend to the keys before it.
     """
-    # By writing -inf, not by adding it: what is blocked may be NaN, which has to go.
+    # -inf is written, not added, because a blocked score may be NaN and would stay NaN.
     if mask is not None:
         if mask.dtype != bool:
             # A finite number never blocks, not even one that scores of float32 cannot hold.

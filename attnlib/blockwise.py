@@ -14,7 +14,7 @@ SAFE, LEAST, MOST = 30.0, 1e-18, 1e18
 
 @quiet_nan
 def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale=None, block=128):
-    r"""Average the values as `scaled_dot_product_attention`, without ever holding (n_q, n_k).
+    r"""Average the values as `scaled_dot_product_attention`, without storing the (n_q, n_k) scores.
 
     .. math::
 
@@ -32,7 +32,7 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     values : array, shape (..., n_k, d_v)
     mask : array, broadcasting to (..., n_q, n_k), optional
     causal : bool
-        Also spares the keys that no query of the block may see.
+        Also skips the keys that no query of the block may attend to.
     scale : float, optional
         All as in `scaled_dot_product_attention`.
     block : int
@@ -89,19 +89,19 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
         head_values = values[head].astype(wide, copy=False)
         for first in range(0, n_q, block):
             rows = slice(first, min(first + block, n_q))
-            seen = min(rows.stop, n_k) if causal else n_k
+            n_seen = min(rows.stop, n_k) if causal else n_k
             scaled = queries[head][rows].astype(wide, copy=False) * scale  # (rows, d_k)
             # Without gaps between its rows, or the product would go through a copy.
-            scores = buffer[: len(scaled) * seen].reshape(len(scaled), seen)  # (rows, n_k)
-            np.matmul(scaled, head_keys[:seen].T, out=scores)
-            block_mask = None if mask is None else mask[head][rows, :seen]
+            scores = buffer[: len(scaled) * n_seen].reshape(len(scaled), n_seen)  # (rows, n_k)
+            np.matmul(scaled, head_keys[:n_seen].T, out=scores)
+            block_mask = None if mask is None else mask[head][rows, :n_seen]
             block_scores(scores, block_mask, causal, first)
             if shift:
                 scores -= scores.max(-1, keepdims=True, initial=np.finfo(wide).min)
             exponentials = np.exp(scores, out=scores)
-            total = (exponentials @ ones[:seen])[:, None]  # a sum, by the faster product
+            total = (exponentials @ ones[:n_seen])[:, None]  # a sum, by the faster product
             total[total == 0] = 1  # a query with nothing to attend to keeps its zeros
-            summed = weighted_sum(exponentials, head_values[:seen], block_mask, causal, first)
+            summed = weighted_sum(exponentials, head_values[:n_seen], block_mask, causal, first)
             np.divide(summed, total, out=output[head][rows], casting="same_kind")
     return output
 

@@ -201,7 +201,7 @@ class FeedForward:
 
     @property
     def widths(self):
-        """The widths that the network leads from and to, in dimensions."""
+        """The widths of the input and of the output, in dimensions."""
         return self.w_1.shape[0], self.w_2.shape[1]
 
     @quiet_nan
@@ -261,7 +261,7 @@ class SwiGLU:
 
     @property
     def widths(self):
-        """The widths that the network leads from and to, in dimensions."""
+        """The widths of the input and of the output, in dimensions."""
         return self.w_up.shape[0], self.w_down.shape[1]
 
     @quiet_nan

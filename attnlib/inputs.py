@@ -16,7 +16,7 @@ FLOATS = (np.float16, np.float32, np.float64)
 def quiet_nan(function):
     """Let a function pass NaN and infinity on without a warning.
 
-    Both are valid input: what stands behind a mask or in padding may be anything. And exp
+    Both are valid input: what a mask hides, and padding, may be anything. And exp
     underflows to 0 by design.
     """
     return np.errstate(all="ignore")(function)
@@ -36,7 +36,7 @@ def read_array(array, name):
 
 def read_floats(array, name):
     """Return `array` as an array of float16, float32 or float64, and refuse all else."""
-    if type(array) is not np.ndarray:  # a matrix of NumPy's multiplies in its own way
+    if type(array) is not np.ndarray:  # np.matrix has another meaning of *
         array = read_array(array, name)
     if array.dtype.type not in FLOATS:
         raise TypeError(

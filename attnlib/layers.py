@@ -36,7 +36,7 @@ class EncoderLayer:
     TypeError
         If a part is of the wrong kind.
     ValueError
-        If the parts do not lead from one width back to it.
+        If the parts do not keep the width of the tokens.
 
     Source
     ------
@@ -232,7 +232,7 @@ class DecoderLayer:
         X^{(2)} &= \mathrm{Norm}(X^{(1)} + \mathrm{MultiHead}(X^{(1)}, M)) \\
         X^{(3)} &= \mathrm{Norm}(X^{(2)} + \mathrm{FFN}(X^{(2)}))
 
-    Eqs. (2) to (4) of "Encoder, decoder, writing". With `norm_first` each norm stands before its
+    Eqs. (2) to (4) of "Encoder, decoder, writing". With `norm_first` each norm comes before its
     sublayer instead of after it.
 
     Parameters
@@ -326,7 +326,7 @@ class DecoderLayer:
 
 
 def _check_parts(layer, attentions, norms):
-    """Refuse parts of a layer that do not lead from one width back to it; they are named."""
+    """Refuse parts of a layer that do not keep the width of the tokens; they are given by name."""
     for name in attentions:
         if not isinstance(part := getattr(layer, name), MultiHeadAttention):
             raise TypeError(f"{name} must be a MultiHeadAttention; got {type(part).__name__}")

@@ -49,7 +49,7 @@ def causal_mask(n_q, n_k=None):
 
 
 def padding_mask(lengths, n_k):
-    """Hide the padding of a batch: key j of sentence b may be seen if j < lengths[b].
+    """Hide the padding of a batch: key j of sentence b is real if j < lengths[b].
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def padding_mask(lengths, n_k):
 
     Source
     ------
-    `key_padding_mask` of torch.nn.MultiheadAttention, turned round so that True = may attend,
+    `key_padding_mask` of torch.nn.MultiheadAttention, inverted so that True = may attend,
     and with an axis for the queries.
 
     Examples
@@ -97,7 +97,7 @@ def padding_mask(lengths, n_k):
 
 
 def window_mask(n, width, *, causal=False):
-    """Let each token attend to its neighbours, those at most `width` tokens away.
+    """Let each token attend to its neighbors, those at most `width` tokens away.
 
     Parameters
     ----------
@@ -121,7 +121,8 @@ def window_mask(n, width, *, causal=False):
 
     Source
     ------
-    Beltagy et al. 2020, *Longformer*, section 3.1, whose window w is 2 * width here.
+    Vaswani et al. 2017, *Attention Is All You Need*, section 4, suggest it; Beltagy et al. 2020,
+    *Longformer*, section 3.1, whose window w is 2 * width here.
 
     Examples
     --------

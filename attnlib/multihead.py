@@ -113,8 +113,8 @@ class MultiHeadAttention:
         \mathrm{head}_i &= \mathrm{Attention}(X W_Q^i, M W_K^i, M W_V^i) \\
         \mathrm{MultiHead}(X, M) &= \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_h) W_O
 
-    Eqs. (1) and (2) of "Many heads". The columns of one head stand side by side in `w_q`, `w_k`
-    and `w_v`: head i owns columns i * d to (i + 1) * d. M is X itself in self-attention.
+    Eqs. (1) and (2) of "Many heads". The columns of one head are adjacent in `w_q`, `w_k`
+    and `w_v`: head i has columns i * d to (i + 1) * d. M is X itself in self-attention.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class MultiHeadAttention:
 
     @property
     def widths(self):
-        """The widths that the layer leads from and to, in dimensions."""
+        """The widths of the input and of the output, in dimensions."""
         return self.w_q.shape[0], self.w_o.shape[1]
 
     @classmethod
@@ -341,7 +341,7 @@ def _merge(x):
 
 
 def _join(mask, score_bias):
-    """Return what `mask`, which has no axis for the heads, and `score_bias` say together."""
+    """Return `mask`, which has no axis for the heads, and `score_bias` as one mask."""
     if mask is None:
         return score_bias
     if mask.dtype == bool:

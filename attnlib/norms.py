@@ -21,7 +21,7 @@ def layer_norm(x, gamma=None, beta=None, eps=1e-5):
     gamma, beta : array of float, shape (d,), optional
         1 and 0 unless given.
     eps : float
-        Stands under the root, beside the variance.
+        Added to the variance, under the root.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def rms_norm(x, gamma=None, eps=1e-6):
     gamma : array of float, shape (d,), optional
         1 unless given.
     eps : float
-        Stands under the root, beside the mean square.
+        Added to the mean square, under the root.
 
     Returns
     -------
@@ -123,7 +123,7 @@ class LayerNorm:
 
     @property
     def widths(self):
-        """The width of the tokens, in dimensions, as far as the weights tell it."""
+        """The width of the tokens, in dimensions; empty if no weight gives it."""
         return tuple(vector.size for vector in (self.gamma, self.beta) if vector is not None)
 
     @quiet_nan
@@ -157,7 +157,7 @@ class RMSNorm:
 
     @property
     def widths(self):
-        """The width of the tokens, in dimensions, as far as the weights tell it."""
+        """The width of the tokens, in dimensions; empty if no weight gives it."""
         return () if self.gamma is None else (self.gamma.size,)
 
     @quiet_nan

@@ -1,9 +1,9 @@
-"""The colours of the course, defined once: figures, widgets and pages all read them here.
+"""The colors of the course, defined once: figures, widgets and pages all read them here.
 
-Each role is a pair, (on a light page, on a dark page). Text colours reach a contrast of
-at least 4.5 : 1 on the page's background, and the four roles of attention can be told
-apart under the common colour-vision deficiencies. Colour never stands alone: the letter
-or a label is always there too.
+Each role is a pair, (on a light page, on a dark page). Text colors reach a contrast of
+at least 4.5 : 1 on the page's background, and the four roles of attention can be
+distinguished under the common color-vision deficiencies. Color is never the only sign: a letter or
+a label is always there too.
 """
 
 ROLES = {
@@ -38,7 +38,7 @@ LOW, HIGH = 0.635, 0.845
 
 
 def light(role):
-    """The colour of `role` on a light page, as Matplotlib takes it."""
+    """The color of `role` on a light page, as Matplotlib takes it."""
     return ROLES[role][0]
 
 
@@ -52,20 +52,20 @@ def cell_ink(weight):
 def css():
     """The roles as CSS custom properties, `--query` and so on, for every host of a widget.
 
-    A page is dark because it says so (the site's switch, JupyterLab, VS Code, Colab), or because
-    the reader's system does and the page says nothing. On paper it is always light.
+    A page is dark if it sets a dark theme (the site's switch, JupyterLab, VS Code, Colab), or if it
+    sets no theme and the reader's system is dark. On paper it is always light.
     """
-    colours = ROLES | {f"outcome-{name}": pair for name, pair in OUTCOMES.items()}
+    colors = ROLES | {f"outcome-{name}": pair for name, pair in OUTCOMES.items()}
     light_, dark_ = (
-        " ".join(f"--{role.replace('_', '-')}: {pair[i]};" for role, pair in colours.items())
+        " ".join(f"--{role.replace('_', '-')}: {pair[i]};" for role, pair in colors.items())
         for i in (0, 1)
     )
-    said = (
+    dark_page = (
         'body[data-theme="dark"], body[data-jp-theme-light="false"], body.vscode-dark, '
         'html[theme="dark"] body'
     )
-    unsaid = 'body:not([data-theme="light"], [data-jp-theme-light], [class*="vscode-"])'
+    no_theme = 'body:not([data-theme="light"], [data-jp-theme-light], [class*="vscode-"])'
     return (
-        f"body {{ {light_} }}\n@media screen {{ {said} {{ {dark_} }} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ {unsaid} {{ {dark_} }} }}\n"
+        f"body {{ {light_} }}\n@media screen {{ {dark_page} {{ {dark_} }} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ {no_theme} {{ {dark_} }} }}\n"
     )

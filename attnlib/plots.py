@@ -1,7 +1,7 @@
 """Figures of the course: arrays in, Matplotlib Axes out.
 
-Every colour is exactly one of the palette's, so that the site can replace each by its dark
-partner. A weight is therefore the weight colour at that opacity, never a colour map and never
+Every color is exactly one of the palette's, so that the site can replace each by its dark
+partner. A weight is therefore the weight color at that opacity, never a color map and never
 an embedded picture.
 """
 
@@ -58,8 +58,8 @@ def use_style():
             "axes.labelsize": TEXT,
             "axes.spines.top": False,
             "axes.spines.right": False,
-            # The colours of the roles mean queries, keys, values and weights alone: lines of
-            # anything else are told apart by their strokes.
+            # The colors of the roles mean queries, keys, values and weights only, so other
+            # lines differ by their strokes.
             "axes.prop_cycle": plt.cycler(
                 color=[ink, light("muted")] * 2, linestyle=["-", "--", ":", "-."]
             ),
@@ -147,13 +147,13 @@ def matrix(
     ----------
     values : array of real numbers or bools, shape (n_rows, n_columns)
     name : str, optional
-        Written above, in the role's colour; may hold mathematics, such as "$W_Q$".
+        Written above, in the role's color; may hold mathematics, such as "$W_Q$".
     role : {"query", "key", "value", "weight"}, optional
-        Whose colour frames the matrix; ink unless given.
+        Whose color frames the matrix; ink unless given.
     rows, columns : sequence of str, optional
         One label per row and per column; none unless given.
     highlight : sequence of (row, column)
-        Operands to light up. None stands for all: (0, None) is the first row, (None, 1) the
+        Operands to light up. None means all: (0, None) is the first row, (None, 1) the
         second column.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure of a fitting size unless given.
@@ -222,7 +222,7 @@ def matrix(
 def heatmap(
     values, *, low=None, high=None, rows=None, columns=None, names=None, ax=None, title=None
 ):
-    """Draw any matrix of numbers in shades of grey: the larger the number, the stronger the cell.
+    """Draw any matrix of numbers in shades of gray: the larger the number, the stronger the cell.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def product_axes(left, right):
         box = (x / width, (height - rows * cell) / 2 / height, columns * cell / width)
         axes.append(figure.add_axes((*box, rows * cell / height)))
         x += columns * cell + gap
-        # Nearer to what follows: before it stands the size of what it multiplies.
+        # Nearer to what follows, because the size of what it multiplies comes before it.
         figure.text((x - gap / 3) / width, 0.5, sign, size=1.2 * TEXT, ha="center", va="center")
     return axes
 
@@ -462,7 +462,7 @@ def _add_shade(ax, where, **style):
         for x, top, bottom in zip(columns - 0.5, tops - 0.5, bottoms - 0.5, strict=True)
     ]
     if boxes:
-        # Smoothed edges would leave a pale seam between neighbours.
+        # Smoothed edges would leave a pale seam between neighbors.
         one = Path.make_compound_path(*boxes)
         ax.add_patch(PathPatch(one, linewidth=0, antialiased=False, clip_on=False, **style))
 
@@ -480,7 +480,7 @@ def _add_lines(ax, n_rows, n_columns, cell, color):
 def _write_numbers(ax, numbers, cell, colors):
     """Write each (row, column, text) into its cell, all in one size, if all of them fit.
 
-    Where 0.38 does not fit, .38 stands, if it is as large as a label.
+    Where 0.38 does not fit, .38 is written, if it is as large as a label.
     """
     size = _fitting_size([text for _, _, text in numbers], cell)
     if size is None:
@@ -490,9 +490,9 @@ def _write_numbers(ax, numbers, cell, colors):
         size = _fitting_size([text for _, _, text in numbers], cell)
         if size is None or size < 0.9 * TEXT:
             return
-    centred = {"ha": "center", "va": "center_baseline", "fontsize": size, "zorder": 4}
+    centered = {"ha": "center", "va": "center_baseline", "fontsize": size, "zorder": 4}
     for (row, column, text), color in zip(numbers, colors, strict=True):
-        ax.text(column, row, text, color=color, **centred)
+        ax.text(column, row, text, color=color, **centered)
 
 
 def _label_cells(ax, rows, columns, cell):

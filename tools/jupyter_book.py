@@ -7,9 +7,10 @@ stopped it, such as a full disk, it adds two pages of its own calls to that.
 import gc
 import sys
 
-# Where JupyterLab is installed, jsonschema loads a parser of web addresses for a second and more,
-# and nothing here checks such an address: jsonschema does without a module that is None.
-sys.modules["rfc3987_syntax"] = None
+# Where they are installed, jsonschema loads a parser of web addresses for a second and more, and
+# attnlib loads SciPy for a quarter of one. Nothing here checks such an address or computes a GELU:
+# both do without a module that is None.
+sys.modules |= dict.fromkeys(["rfc3987_syntax", "scipy"])
 
 from jupyter_book.cli.main import main as jupyter_book  # noqa: E402
 from sphinx.util.console import color_terminal, nocolor  # noqa: E402

@@ -65,6 +65,7 @@ NAMED_ELSEWHERE = {
     "colorama": "BSD-3-Clause",
     "httpx2-jsfetch": "BSD-3-Clause",
     "pywinpty": "MIT",
+    "resvg-py": "MIT",
     "torch": "BSD-3-Clause, and those of what its build bundles",  # which differs by build
 }
 

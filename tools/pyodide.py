@@ -100,14 +100,14 @@ def core(folder):
 
 def numpy(folder, entry):
     """Return NumPy for Pyodide, the file that an entry of the list names."""
-    name, wanted = entry["file_name"], entry["sha256"]
+    name, expected = entry["file_name"], entry["sha256"]
     if folder and (folder / name).is_file():
         content = (folder / name).read_bytes()
-        if sha256(content) != wanted:
+        if sha256(content) != expected:
             say(f"{name} is taken from PYODIDE as it is: it is not Pyodide's own build.")
         return content
     address = f"{DISTRIBUTION}/{name}"
-    return cached(name, lambda content: sha256(content) == wanted, lambda: download(address))
+    return cached(name, lambda content: sha256(content) == expected, lambda: download(address))
 
 
 def gathered(folder):

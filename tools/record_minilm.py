@@ -1,8 +1,8 @@
 """Store what the model answers in the chapters: `python -m tools.record_minilm`.
 
-Runs the cells of the chapters that ask it and writes down each answer, so that they can be run
-where the model is not; and what the views of `Encoder` begin with. To be repeated when one of them
-asks something else.
+Runs the cells of the chapters that use it and writes down each answer, so that they can be run
+without the model; and what the views of `Encoder` and `Swap` show. Repeat this when one of them
+uses it in another way.
 """
 
 import contextlib
@@ -16,10 +16,11 @@ import numpy as np
 
 from attnlib import models
 from attnlib.models import recordings
+from attnlib.widgets import swap
 from attnlib.widgets.encoder import views
 from tools.install import ROOT, say
 
-HEADS = ROOT / "chapters" / "06-many-heads.ipynb"  # looks at recorded weights only
+HEADS = ROOT / "chapters" / "06-many-heads.ipynb"  # uses recorded weights only
 CHAPTER = ROOT / "chapters" / "16-a-real-encoder.ipynb"
 FEW = 1000  # numbers that are kept as they are: of those, the digits are printed
 
@@ -57,9 +58,9 @@ class Recorder:
         self._keep("embed", sentences, embeddings=embeddings)
         return embeddings
 
-    def measure(self, name, look, sentences):
+    def measure(self, name, function, sentences):
         """Answer, and keep what the function found under this name."""
-        found = self.model.measure(name, look, sentences)
+        found = self.model.measure(name, function, sentences)
         self._keep("measure", recordings.measured_name(name, sentences), found=found)
         return found
 
@@ -100,9 +101,10 @@ def main():
     np.savez_compressed(recordings.RECORDING, **recorder.arrays)
     size = recordings.RECORDING.stat().st_size
     say(f"{len(recorder.arrays)} arrays, {size / 1e3:.0f} kB, in {recordings.RECORDING.name}")
-    text = json.dumps(views.record(recorder.model), ensure_ascii=False) + "\n"
-    views.RECORDED.write_text(text, encoding="utf-8")
-    say(f"{len(text) / 1e3:.0f} kB in {views.RECORDED.name}")
+    for module in (views, swap):
+        text = json.dumps(module.record(recorder.model), ensure_ascii=False) + "\n"
+        module.RECORDED.write_text(text, encoding="utf-8")
+        say(f"{len(text) / 1e3:.0f} kB in {module.RECORDED.name}")
     return 0
 
 

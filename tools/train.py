@@ -17,10 +17,10 @@ D_MODEL, D_FF = 32, 32
 N_HEADS = {1: 4, 2: 2}  # four heads in all, one layer or two
 STEPS, BATCH, RATE, DECAY = 1200, 64, 5e-3, 0.1
 LONG = 5 * STEPS  # one layer gets more time, so that its score is not a matter of patience
-# A price on the size of each head's W_O, which rises once the task is learned: what does not pay
-# for itself shrinks, so that few heads are left at work.
-PRICE, FREE = 0.25, 0.3
-WATCHED = 25  # steps from one look at the heads to the next
+# A penalty on the size of each head's W_O, which rises once the task is learned: heads that do
+# not lower the loss shrink, so that few of them are left.
+PENALTY, PENALTY_START = 0.25, 0.3
+WATCHED = 25  # steps from one measurement of the heads to the next
 
 
 class Model(nn.Module):
@@ -45,7 +45,7 @@ class Model(nn.Module):
         x = self.embedding(tokens) + self.positions
         return self.out(self.encoder(x, mask=self.later))
 
-    def price(self):
+    def penalty(self):
         """Return the sum of the sizes of all heads' rows of W_O."""
         total = 0.0
         for layer in self.encoder.layers:
@@ -64,8 +64,8 @@ class Model(nn.Module):
         )
 
 
-def train(n_layers, steps=STEPS, *, price=0.0, seed=1, watch=lambda step, model: None):
-    """Return a trained model and its loss, without the price, at each step.
+def train(n_layers, steps=STEPS, *, penalty=0.0, seed=1, watch=lambda step, model: None):
+    """Return a trained model and its loss, without the penalty, at each step.
 
     `watch` is called with the number of steps done and the model, before each step.
     """
@@ -83,7 +83,7 @@ def train(n_layers, steps=STEPS, *, price=0.0, seed=1, watch=lambda step, model:
         )
         losses.append(loss.item())
         optimizer.zero_grad()
-        (loss + price * max(0, step / steps - FREE) * model.price()).backward()
+        (loss + penalty * max(0, step / steps - PENALTY_START) * model.penalty()).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
@@ -117,13 +117,13 @@ def pack(model):
 
 
 def main():
-    """Train three models, say what came of it, and store what chapter 13 shows."""
+    """Train three models, print their losses and accuracies, and store what chapter 13 shows."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     tests = induction.sentences(2000, np.random.default_rng(1))
     runs = {
         "1": {"n_layers": 1, "steps": LONG},
-        "2": {"n_layers": 2, "price": PRICE},
+        "2": {"n_layers": 2, "penalty": PENALTY},
         "2 unpriced": {"n_layers": 2},
     }
     stored = {}
@@ -143,7 +143,7 @@ def main():
     brief, _ = train(1)  # as long as the others
     stored["1/accuracy after 1200"] = np.array(brief.to_numpy().accuracy(*tests))
     rows, watch = story([each[:200] for each in tests])
-    train(2, price=PRICE, watch=watch)  # the same again: looking on changes nothing
+    train(2, penalty=PENALTY, watch=watch)  # the same again: measuring changes nothing
     stored["2/story"] = np.array(rows, np.float32)
     induction.WEIGHTS.parent.mkdir(exist_ok=True)
     np.savez_compressed(induction.WEIGHTS, **stored)

@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> softmax(lambda scores: np.exp(scores) / np.exp(scores).sum())
-Softmax ran over all entries at once. Each row must sum to 1 by itself.
+The softmax ran over all entries at once. Each row must sum to 1 by itself.
 
 Each checker is a `Checker`: the right answer, inputs to try, and the mistakes that people make,
 each as advice beside a wrong answer. No two wrong answers agree on all inputs. To add a checker,

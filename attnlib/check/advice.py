@@ -23,10 +23,10 @@ BY_ROOT_OF = {
 }
 TOO_LATE = "You divided by the square root of d_k after softmax. Divide the scores, before it."
 COLUMNS = "Your rows do not sum to 1: softmax ran over the queries, not over the keys."
-EVERYTHING = "Softmax ran over all entries at once. Each row must sum to 1 by itself."
-NOT_DIVIDED = "Your rows do not sum to 1: divide the powers of each row by their sum."
+EVERYTHING = "The softmax ran over all entries at once. Each row must sum to 1 by itself."
+NOT_DIVIDED = "Your rows do not sum to 1: divide the exponentials of each row by their sum."
 NO_SOFTMAX = "Softmax is missing: the scaled scores were used as weights."
-OVERFLOW = "Large scores overflow: subtract each row's largest score before you raise e to it."
+OVERFLOW = "Large scores overflow: subtract each row's largest score before you take exponentials."
 AXIS_LOST = "The largest score or the sum of each row lost its axis: keep it with keepdims=True."
 SWAPPED = (
     "Rows and columns are exchanged: each row must belong to a query and each column to a key. "

@@ -3,18 +3,18 @@
 import numpy as np
 
 
-def draw(*shape, seed=0):
-    """Return numbers of mean 0 and variance 1, the same at every call: they saturate nothing."""
+def random_array(*shape, seed=0):
+    """Return numbers of mean 0 and variance 1, the same at every call; no softmax saturates."""
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def drawn(*shapes, seed=0):
+def random_arrays(*shapes, seed=0):
     """Return an array of such numbers for each shape."""
-    return tuple(draw(*shape, seed=seed + i) for i, shape in enumerate(shapes))
+    return tuple(random_array(*shape, seed=seed + i) for i, shape in enumerate(shapes))
 
 
 def numbered(n, width):
-    """Return a matrix whose numbers name their place: 100 * row + column."""
+    """Return a matrix whose numbers show where they are: 100 * row + column."""
     return 100.0 * np.arange(n)[:, None] + np.arange(width)
 
 

@@ -1,4 +1,4 @@
-"""Run a learner's function on the inputs of an exercise, and let nothing of it out.
+"""Run a learner's function on the inputs of an exercise, and contain whatever it does.
 
 Whatever the function does, `attempt` neither raises, nor warns, nor prints. Where the system has
 signals it does not run for ever either.
@@ -21,7 +21,7 @@ NUMBERS = np.generic | bool | int | float | complex
 
 @dataclass(frozen=True)
 class Crash:
-    """What is left of a function that raised an error or was stopped: what happened, in words."""
+    """A function raised an error or was stopped: what happened, in words."""
 
     text: str
     stopped: bool = False
@@ -34,14 +34,14 @@ class Crash:
 
 @dataclass(frozen=True)
 class Other:
-    """What is left of a result that is neither numbers nor several results: its type in words."""
+    """A result that is neither numbers nor several results: its type in words."""
 
     kind: str
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a function did with its inputs: its result, or a Crash, and what else was seen."""
+    """What a function did with its inputs: its result, or a Crash, and what else it did."""
 
     result: object
     changed: tuple  # the positions of the inputs that it changed in place
@@ -56,30 +56,30 @@ class Attempt:
 
 
 class TimeIsUpError(BaseException):
-    """Raised in a function that takes too long; no `except Exception` of its own holds it up."""
+    """Raised in a function that takes too long; its `except Exception` does not catch this."""
 
 
 class Sink(io.TextIOBase):
-    """Takes what is printed, and keeps nothing of it but that there was something."""
+    """Discards what is printed, and remembers only that something was."""
 
     used = False
 
     def write(self, text):
-        """Take a text and forget it."""
+        """Discard a text."""
         self.used = True
         return len(text)
 
 
 def attempt(function, inputs, n_results=1):
-    """Run a function on copies of its inputs, and let neither an error nor a warning out.
+    """Run a function on copies of its inputs, without raising its errors or showing its warnings.
 
-    The result is kept as plain arrays and tuples: nothing that a learner wrote runs after this,
+    The result is kept as plain arrays and tuples: after this no code of the learner runs,
     neither an `__array__` nor an `__eq__`.
     """
     given = [each.copy() if isinstance(each, np.ndarray | list) else each for each in inputs]
     sink, changed, sequence = Sink(), (), ""
     with (
-        warnings.catch_warnings(record=True) as seen,
+        warnings.catch_warnings(record=True) as caught,
         np.errstate(all="warn"),
         contextlib.redirect_stdout(sink),
         contextlib.redirect_stderr(sink),
@@ -95,12 +95,12 @@ def attempt(function, inputs, n_results=1):
                 )
         except BaseException as error:  # SystemExit and StopIteration too
             result = crash(error)
-    overflowed = any("overflow" in str(item.message) for item in seen)
+    overflowed = any("overflow" in str(item.message) for item in caught)
     return Attempt(result, changed, sequence, overflowed, sink.used)
 
 
 def differ(given, original):
-    """Tell whether an input is no longer what it was."""
+    """Tell whether an input has been changed."""
     if isinstance(original, np.ndarray):
         return not np.array_equal(given, original, equal_nan=True)
     return isinstance(original, list) and given != original
@@ -136,7 +136,7 @@ def time_limit(seconds):
     running = False
     try:
         handler = signal.signal(signal.SIGALRM, stop)
-        # It rings again and again: a loop may catch whatever is raised in it.
+        # It fires again and again, because a loop may catch whatever is raised in it.
         earlier = signal.setitimer(signal.ITIMER_REAL, seconds, 0.1)
     except (AttributeError, ValueError, OSError):  # no such signal here, or not the main thread
         yield
@@ -154,10 +154,10 @@ def time_limit(seconds):
 
 
 def as_arrays(result, n_results=1):
-    """Return a result as plain arrays that its maker cannot change any more.
+    """Return a result as plain arrays that the learner's code cannot change any more.
 
-    A list or a tuple of numbers counts as an array where one is asked for. Where several results
-    are asked for, a list of as many counts as a tuple. Anything else is known by its type alone.
+    A list or a tuple of numbers counts as an array where one is expected. Where several results
+    are expected, a list of as many counts as a tuple. Of anything else only the type is kept.
     """
     if is_blank(result):
         return result

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from attnlib import attention as exact
-from attnlib.check.arrays import draw
+from attnlib.check.arrays import random_array
 from attnlib.check.checker import Checker
 
 
@@ -14,7 +14,7 @@ def weights(x):
     return exact.softmax(np.outer(x, x))
 
 
-def powers(x):
+def exponentials(x):
     """Return e to each score x_i x_j."""
     return np.exp(np.outer(x, x))
 
@@ -28,10 +28,10 @@ weighted_average = Checker(
     right=lambda x: weights(x) @ x,
     returns={"averages": "one for each number"},
     cases={
-        "seven numbers": (draw(7) * 0.8,),
-        "five numbers": (draw(5, seed=1) * 0.8,),
+        "seven numbers": (random_array(7) * 0.8,),
+        "five numbers": (random_array(5, seed=1) * 0.8,),
         "a single number": (np.array([0.7]),),
-        "a signal of float32": (draw(3, seed=2).astype(np.float32),),
+        "a signal of float32": (random_array(3, seed=2).astype(np.float32),),
     },
     mistakes=[
         "These are the weights. Multiply them by the signal: y = A x.",
@@ -42,9 +42,9 @@ weighted_average = Checker(
         "matrix, or a sum of rows without keepdims=True.",
         lambda x: weights(x).T @ x,
         "Your weights sum to 1 over the whole matrix. Each row must sum to 1 by itself.",
-        lambda x: powers(x) @ x / powers(x).sum(),
+        lambda x: exponentials(x) @ x / exponentials(x).sum(),
         "Your weights are not normalized: divide each row of powers by its sum.",
-        lambda x: powers(x) @ x,
+        lambda x: exponentials(x) @ x,
         "You used the scores as weights. Raise e to them, then divide each row by its sum.",
         lambda x: np.outer(x, x) @ x,
         "You divided the scores by their sum. Raise e to each score first.",

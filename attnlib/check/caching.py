@@ -7,7 +7,7 @@ import numpy as np
 
 from attnlib import attention as exact
 from attnlib.check import advice
-from attnlib.check.arrays import drawn, float32
+from attnlib.check.arrays import float32, random_arrays
 from attnlib.check.checker import Checker
 
 
@@ -41,12 +41,12 @@ def root(d_k, **sizes):
     return math.sqrt(d_k)
 
 
-def step(mask=last_rows, divisor=root, softmax=exact.softmax, kept=joined, seen=joined):
-    """Return a step with another mask, divisor or softmax, or with others kept or seen."""
+def step(mask=last_rows, divisor=root, softmax=exact.softmax, kept=joined, attended=joined):
+    """Return a step with another mask, divisor or softmax, or with others kept or attended."""
 
     def cached_attention(X, keys, values, W_Q, W_K, W_V):
         new_keys, new_values = X @ W_K, X @ W_V
-        K, V = seen(keys, new_keys), seen(values, new_values)
+        K, V = attended(keys, new_keys), attended(values, new_values)
         scores = X @ W_Q @ K.T / divisor(d_k=K.shape[1], n_k=len(K))
         weights = softmax(np.where(mask(len(X), len(K)), scores, -np.inf))
         return weights @ V, kept(keys, new_keys), kept(values, new_values)
@@ -78,7 +78,9 @@ def keys_averaged(X, keys, values, W_Q, W_K, W_V):
 def tokens_and_cache(n_new, n_kept, d_model, d_k, d_v):
     """Return new tokens, what is kept, and the three matrices of weights."""
     widths = [(d_model, d) for d in (d_k, d_k, d_v)]
-    X, keys, values, *matrices = drawn((n_new, d_model), (n_kept, d_k), (n_kept, d_v), *widths)
+    X, keys, values, *matrices = random_arrays(
+        (n_new, d_model), (n_kept, d_k), (n_kept, d_v), *widths
+    )
     return X, keys, values, *(W / math.sqrt(d_model) for W in matrices)
 
 
@@ -120,17 +122,17 @@ cached_attention = Checker(
         step(mask=lambda n_new, n_all: np.tri(n_new, n_all, n_all - n_new - 1, dtype=bool)),
         "The new tokens see only each other. Append their keys and values to what is kept, then "
         "let them attend to all of it.",
-        step(seen=only_new),
+        step(attended=only_new),
         "The new tokens see only what was kept before. Append their own keys and values first, "
         "then attend.",
-        step(seen=only_old, mask=lambda n_new, n_all: True),
+        step(attended=only_old, mask=lambda n_new, n_all: True),
         "You return the keys and values that came in. The next step needs the new ones too.",
         step(kept=only_old),
         "You return the new keys and values alone. The next step needs those before them too.",
         step(kept=only_new),
         "You put new keys and values before those that are kept. A sentence goes on at its end: "
         "kept first, then new.",
-        step(kept=new_first, seen=new_first),
+        step(kept=new_first, attended=new_first),
         "W_K and W_V are exchanged: keys are X W_K, values are X W_V.",
         lambda X, keys, values, W_Q, W_K, W_V: right(X, keys, values, W_Q, W_V, W_K),
         "What is kept is projected once: join keys with X W_K and values with X W_V, not with X, "

@@ -1,9 +1,9 @@
 """What every checker is made of, and how it reaches its verdict.
 
-A `Checker` holds the right answer of an exercise, inputs to try it on, and the mistakes that people
-make, each as a wrong answer with one piece of advice. It runs a learner's function on the inputs.
-If the results are those of a planned mistake, it gives the advice that stands beside that mistake;
-if they are those of none, it says what differs and where.
+A `Checker` holds the right answer of an exercise, inputs to try it on, and common mistakes,
+each as a wrong answer with one piece of advice. It runs a learner's function on the inputs.
+If the results are those of a planned mistake, it gives the advice for that mistake;
+otherwise it says what differs and where.
 """
 
 import inspect
@@ -26,7 +26,7 @@ WIDER = (
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """What a checker says: true if the solution is right, and a message that tells why not."""
+    """What a checker says: true if the solution is right, and a message that says why not."""
 
     right: bool
     message: str
@@ -129,7 +129,7 @@ class Checker:
         return self.verdict_on_habits(attempts, expected)
 
     def refusal(self, name, attempts, expected, case):
-        """Return what is said of a function that is wrong in this case."""
+        """Return the message for a function that is wrong in this case."""
         tried, case_name = attempts[case], [*self.cases][case]
         given = listed(map(describe, self.names(), self.cases[case_name]))
         result = tried.result
@@ -147,7 +147,7 @@ class Checker:
         return advice or difference(tried, expected[case], self.returns, given, case_name)
 
     def refusal_of_nothing(self, name, attempts, case):
-        """Return what is said of a function that returns nothing in this case."""
+        """Return the message for a function that returns nothing in this case."""
         result = attempts[case].result
         if not all(is_blank(each.result) for each in attempts):
             return (
@@ -209,7 +209,7 @@ class Checker:
 
 
 def name_of(function):
-    """Return the name of a learner's function, or what stands for it."""
+    """Return the name of a learner's function, or "your function"."""
     try:
         name = function.__name__
     except BaseException:  # an object whose own __getattr__ fails
@@ -218,9 +218,9 @@ def name_of(function):
 
 
 def is_characteristic(result):
-    """Tell whether a result hardly comes about in two ways."""
+    """Tell whether a result is unlikely to come from two different mistakes."""
     if isinstance(result, Crash):
-        return True  # what is said of it is marked as a guess
+        return True  # its advice is worded as a guess
     return any(
         np.isfinite(part).any() if part.dtype.kind == "f" else part.size > 1
         for part in parts(result)

@@ -23,21 +23,22 @@ def difference(tried, expected, returns, given, case):
     names = [*returns]
     if words := wrong_count(tried, expected, names):
         return words
-    # From the last result back: A is made before Z, so a mistake in both began there.
-    name, part, wanted = next(
+    # The last wrong result is named: A is returned after Z but computed before it, so a mistake
+    # in both begins in A.
+    name, part, right = next(
         row
         for row in reversed([*zip(names, parts(tried.result), parts(expected), strict=True)])
         if not same(*row[1:])
     )
-    if words := wrong_kind(part, wanted, name, returns[name], given):
+    if words := wrong_kind(part, right, name, returns[name], given):
         return words
-    overflow = " A power of e overflowed on the way." if tried.overflowed else ""
-    return f"For {case}: {wrong_numbers(part, wanted, name)}{overflow}"
+    overflow = " An exponential overflowed on the way." if tried.overflowed else ""
+    return f"For {case}: {wrong_numbers(part, right, name)}{overflow}"
 
 
 def wrong_count(tried, expected, names):
-    """Return in words how many results came instead of those that were asked for, or None."""
-    result, wanted = tried.result, parts(expected)
+    """Return in words how many results came instead of those that were expected, or None."""
+    result, right = tried.result, parts(expected)
     several = isinstance(result, tuple)
     comma = several and len(result) == 1
     if len(names) == 1 and tried.sequence == "tuple" and len(result) == 1:
@@ -47,75 +48,80 @@ def wrong_count(tried, expected, names):
             "The comma after what you return makes a tuple of it. "
             f"Return {listed(map(article, names))} without a comma at the end."
         )
-    if several == isinstance(expected, tuple) and len(parts(result)) == len(wanted):
+    if several == isinstance(expected, tuple) and len(parts(result)) == len(right):
         return None
     if len(names) > 1:
         return (
             f"Return {listed(map(article, names))}: end your function with "
             f"`return {', '.join(names)}`. You returned {kind_of(result)}."
         )
-    return f"Return {article(names[0])} only, as {asked(expected)}. You returned {kind_of(result)}."
+    return (
+        f"Return {article(names[0])} only, as {kind_expected(expected)}. "
+        f"You returned {kind_of(result)}."
+    )
 
 
-def wrong_kind(part, wanted, name, meaning, given):
+def wrong_kind(part, right, name, meaning, given):
     """Return in words what is wrong with the type, shape or dtype of a result, or None."""
     if not isinstance(part, np.ndarray):
-        return f"Expected {article(name)} as {asked(wanted)}, but you returned {kind_of(part)}."
-    if part.shape != wanted.shape and not wanted.ndim:
         return (
-            f"Expected {asked(wanted)}, {article(name)} {meaning}, "
+            f"Expected {article(name)} as {kind_expected(right)}, but you returned {kind_of(part)}."
+        )
+    if part.shape != right.shape and not right.ndim:
+        return (
+            f"Expected {kind_expected(right)}, {article(name)} {meaning}, "
             f"but you returned {kind_of(part)}."
         )
-    if part.shape != wanted.shape:
+    if part.shape != right.shape:
         came = f"shape {part.shape}" if part.ndim else "a single number"
         return (
-            f"Expected {name} of shape {wanted.shape}, {meaning}, "
+            f"Expected {name} of shape {right.shape}, {meaning}, "
             f"but you returned {came} for {given}."
         )
-    if part.dtype.kind != wanted.dtype.kind:
-        return wrong_dtype(part, wanted, name)
+    if part.dtype.kind != right.dtype.kind:
+        return wrong_dtype(part, right, name)
     return None
 
 
-def wrong_dtype(part, wanted, name):
+def wrong_dtype(part, right, name):
     """Return in words that a result of the right shape holds entries of another kind."""
-    needed = KINDS[wanted.dtype.kind]
-    if not wanted.ndim:
-        needed = "True or False" if wanted.dtype == bool else "a float"
+    needed = KINDS[right.dtype.kind]
+    if not right.ndim:
+        needed = "True or False" if right.dtype == bool else "a float"
     if part.dtype.kind not in KINDS:
         return f"Expected {needed}, but {article(name)} has the dtype {part.dtype}."
     words = f"Expected {needed}, but you returned {KINDS[part.dtype.kind]} ({part.dtype})."
-    if wanted.ndim and wanted.dtype == bool and part.dtype.kind in "iuf":
+    if right.ndim and right.dtype == bool and part.dtype.kind in "iuf":
         words += " .astype(bool) turns 1 and 0 into True and False."
     return words
 
 
-def wrong_numbers(part, wanted, name):
+def wrong_numbers(part, right, name):
     """Return in words what is wrong with numbers of the right shape and kind."""
     if part.dtype == bool and part.ndim == 0:
-        return f"expected {wanted}, got {part}."
+        return f"expected {right}, got {part}."
     if part.dtype == bool:
-        wrong = np.argwhere(part != wanted)
+        wrong = np.argwhere(part != right)
         entry = tuple(wrong[0])
         return (
             f"{len(wrong)} of {part.size} entries are wrong, the first {place(entry)}: "
-            f"expected {wanted[entry]}, got {part[entry]}."
+            f"expected {right[entry]}, got {part[entry]}."
         )
     if part.ndim == 0:
-        return f"{two_numbers(wanted, part)}."
+        return f"{two_numbers(right, part)}."
     if np.isnan(part).any():
         return f"there is NaN in your {name}, first {place(np.argwhere(np.isnan(part))[0])}."
     with np.errstate(all="ignore"):
         return (
-            wrong_row_sums(part, wanted, name)
-            or wrong_factor(part, wanted, name)
-            or largest_difference(part, wanted)
+            wrong_row_sums(part, right, name)
+            or wrong_factor(part, right, name)
+            or largest_difference(part, right)
         )
 
 
-def wrong_row_sums(part, wanted, name):
+def wrong_row_sums(part, right, name):
     """Return the row that does not sum to 1 (or 0) although it should, in words, or None."""
-    sums, right_sums = part.sum(axis=-1), wanted.sum(axis=-1).round(3) + 0.0  # no minus zero
+    sums, right_sums = part.sum(axis=-1), right.sum(axis=-1).round(3) + 0.0  # no minus zero
     off = ~np.isclose(sums, right_sums, atol=1e-3)
     if part.ndim != 2 or not off.any() or not np.isin(right_sums, (0, 1)).all():
         return None
@@ -126,10 +132,10 @@ def wrong_row_sums(part, wanted, name):
     return words + "."
 
 
-def wrong_factor(part, wanted, name):
+def wrong_factor(part, right, name):
     """Return the one factor by which all numbers are off, in words, or None."""
-    factor = (part * wanted).sum() / (wanted * wanted).sum()
-    if part.size == 1 or not factor or not same(part, factor.astype(part.dtype) * wanted):
+    factor = (part * right).sum() / (right * right).sum()
+    if part.size == 1 or not factor or not same(part, factor.astype(part.dtype) * right):
         return None
     times = f"{factor:.4g}"
     if times == "1":
@@ -137,34 +143,34 @@ def wrong_factor(part, wanted, name):
     return f"each entry of your {name} is {times} times what it should be."
 
 
-def largest_difference(part, wanted):
+def largest_difference(part, right):
     """Return the entry that is furthest off, in words."""
-    gap = np.abs(part - wanted)
-    gap[part == wanted] = 0  # -inf - (-inf) is NaN
+    gap = np.abs(part - right)
+    gap[part == right] = 0  # -inf - (-inf) is NaN
     entry = np.unravel_index(gap.argmax(), gap.shape)
     return (
         f"the largest difference is {gap[entry]:.4g}, {place(entry)}: "
-        f"{two_numbers(wanted[entry], part[entry])}."
+        f"{two_numbers(right[entry], part[entry])}."
     )
 
 
 # Wording
 
 
-def two_numbers(wanted, came):
+def two_numbers(right, came):
     """Return two unequal numbers in words, with as many digits as are needed to differ."""
     for digits in (4, 6, 9, 17):
-        shown = f"{wanted:.{digits}g}", f"{came:.{digits}g}"
+        shown = f"{right:.{digits}g}", f"{came:.{digits}g}"
         if shown[0] != shown[1]:
             break
     return f"expected {shown[0]}, got {shown[1]}"
 
 
-def asked(wanted):
-    """Return in words what kind of result is asked for."""
-    if wanted.ndim:
-        return f"one array of shape {wanted.shape}"
-    return "True or False" if wanted.dtype == bool else "one number"
+def kind_expected(right):
+    """Return in words what kind of result is expected."""
+    if right.ndim:
+        return f"one array of shape {right.shape}"
+    return "True or False" if right.dtype == bool else "one number"
 
 
 def kind_of(part):

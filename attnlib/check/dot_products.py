@@ -8,7 +8,7 @@ import numpy as np
 from attnlib import attention as exact
 from attnlib.check import advice
 from attnlib.check.advice import wrong_divisors
-from attnlib.check.arrays import draw, drawn, float32
+from attnlib.check.arrays import float32, random_array, random_arrays
 from attnlib.check.checker import Checker
 
 
@@ -38,10 +38,10 @@ scaled_scores = Checker(
     right=scaled,
     returns={"scores": "one for each query and key"},
     cases={
-        "d_k = 7": drawn((3, 7), (5, 7)),
-        "d_k = 11": drawn((2, 11), (3, 11), seed=2),
-        "d_k = 1": drawn((3, 1), (5, 1), seed=4),
-        "float32": float32(drawn((3, 7), (5, 7))),
+        "d_k = 7": random_arrays((3, 7), (5, 7)),
+        "d_k = 11": random_arrays((2, 11), (3, 11), seed=2),
+        "d_k = 1": random_arrays((3, 1), (5, 1), seed=4),
+        "float32": float32(random_arrays((3, 7), (5, 7))),
     },
     mistakes=[
         *wrong_divisors(
@@ -66,7 +66,7 @@ scaled_scores = Checker(
 
 # One query
 
-ONE_QUERY = drawn((7,), (5, 7), (5, 3))
+ONE_QUERY = random_arrays((7,), (5, 7), (5, 3))
 
 
 def scores_of_one(query, keys):
@@ -84,7 +84,7 @@ attention_for_one_query = Checker(
     returns={"output": "one number for each dimension of the values"},
     cases={
         "ordinary numbers": ONE_QUERY,
-        "other sizes": drawn((3,), (2, 3), (2, 5), seed=4),
+        "other sizes": random_arrays((3,), (2, 3), (2, 5), seed=4),
         "float32": float32(ONE_QUERY),
     },
     mistakes=[
@@ -101,7 +101,7 @@ attention_for_one_query = Checker(
         lambda q, K, V: exact.softmax(scores_of_one(q, K)),
         "You used the scores as weights. Turn them into weights with softmax first.",
         lambda q, K, V: scores_of_one(q, K) @ V,
-        "Your weights do not sum to 1: divide the powers by their sum.",
+        "Your weights do not sum to 1: divide the exponentials by their sum.",
         lambda q, K, V: np.exp(scores_of_one(q, K)) @ V,
         "This is the plain mean of the values: the query plays no part.",
         lambda q, K, V: V.mean(axis=0),
@@ -158,7 +158,7 @@ def exchanged(Q, K, V):
     return A @ V, A
 
 
-THREE_QUERIES = drawn((3, 7), (5, 7), (5, 11))
+THREE_QUERIES = random_arrays((3, 7), (5, 7), (5, 11))
 
 attention = Checker(
     """Check scaled dot-product attention, Eq. (2) of "Queries, keys and values".
@@ -171,8 +171,8 @@ attention = Checker(
     cases={
         "three queries and five keys": THREE_QUERIES,
         # A swap of Q and K fails above. Here it runs, so that it differs from other failures.
-        "as many queries as keys": (draw(5, 7, seed=3), *THREE_QUERIES[1:]),
-        "other sizes": drawn((7, 3), (2, 3), (2, 5), seed=4),
+        "as many queries as keys": (random_array(5, 7, seed=3), *THREE_QUERIES[1:]),
+        "other sizes": random_arrays((7, 3), (2, 3), (2, 5), seed=4),
         "float32": float32(THREE_QUERIES),
     },
     mistakes=[
@@ -241,7 +241,7 @@ def crossed_and_divided(divisor):
 def projections(n_q, n_k, d_model, d_memory, d_k, d_v):
     """Return X, M and the three matrices of weights."""
     shapes = (n_q, d_model), (n_k, d_memory), (d_model, d_k), (d_memory, d_k), (d_memory, d_v)
-    X, M, *matrices = drawn(*shapes)
+    X, M, *matrices = random_arrays(*shapes)
     return X, M, *(W / math.sqrt(len(W)) for W in matrices)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from attnlib import attention as exact
 from attnlib import gradients
-from attnlib.check.arrays import draw, float32
+from attnlib.check.arrays import float32, random_array
 from attnlib.check.checker import Checker
 
 
@@ -33,7 +33,7 @@ def jacobian(A, dA):
 
 def weights_and_gradient(n_q, n_k, seed=0):
     """Return weights A, and the gradient dA of a loss with respect to them."""
-    return exact.softmax(draw(n_q, n_k, seed=seed)), draw(n_q, n_k, seed=seed + 1)
+    return exact.softmax(random_array(n_q, n_k, seed=seed)), random_array(n_q, n_k, seed=seed + 1)
 
 
 THREE_ROWS = weights_and_gradient(3, 5)
@@ -52,7 +52,7 @@ softmax_backward = Checker(
         "seven queries and two keys": weights_and_gradient(7, 2, seed=2),
         # A lost axis fails above. Here it runs.
         "as many queries as keys": weights_and_gradient(5, 5, seed=4),
-        "a row with a weight of 1 and a row of zeros": (SETTLED, draw(3, 3, seed=6)),
+        "a row with a weight of 1 and a row of zeros": (SETTLED, random_array(3, 3, seed=6)),
         "float32": float32(THREE_ROWS),
     },
     mistakes=[

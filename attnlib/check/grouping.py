@@ -6,7 +6,7 @@ import numpy as np
 
 from attnlib import attention as exact
 from attnlib.check import advice
-from attnlib.check.arrays import drawn, float32
+from attnlib.check.arrays import float32, random_arrays
 from attnlib.check.checker import Checker
 
 
@@ -98,7 +98,7 @@ def merged(queries, keys, values):
 
 def sizes(*batch, n_heads, n_kv_heads, n_q, n_k, d_k, d_v):
     """Return queries, keys and values of these sizes."""
-    return drawn(
+    return random_arrays(
         (*batch, n_heads, n_q, d_k), (*batch, n_kv_heads, n_k, d_k), (*batch, n_kv_heads, n_k, d_v)
     )
 

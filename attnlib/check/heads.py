@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnlib import multihead
-from attnlib.check.arrays import draw, float32, numbered
+from attnlib.check.arrays import float32, numbered, random_array
 from attnlib.check.checker import Checker
 
 NUMBERED = "numbers that name their place (213: row 2, column 13)"
@@ -30,8 +30,8 @@ split_heads = Checker(
         NUMBERED: (numbered(5, 21), 3),
         "as many tokens as heads": (numbered(3, 15), 3),
         "two heads": (numbered(7, 22), 2),
-        "a single token": (draw(1, 6), 2),
-        "a single head": (draw(3, 5), 1),
+        "a single token": (random_array(1, 6), 2),
+        "a single head": (random_array(3, 5), 1),
         "float32": float32((numbered(5, 21), 3)),
     },
     mistakes=[
@@ -93,8 +93,8 @@ merge_heads = Checker(
         NUMBERED: (heads_of(5, 7, n_heads=3),),
         "as many tokens as heads": (heads_of(3, 5, n_heads=3),),
         "two heads": (heads_of(7, 11, n_heads=2),),
-        "a single token": (draw(5, 1, 3),),
-        "heads of a single number": (draw(3, 2, 1),),
+        "a single token": (random_array(5, 1, 3),),
+        "heads of a single number": (random_array(3, 2, 1),),
         "float32": float32((heads_of(5, 7, n_heads=3),)),
     },
     mistakes=[

@@ -5,10 +5,11 @@ import numpy as np
 from attnlib import masks
 from attnlib.check.checker import Checker
 
-ADDITIVE = (
-    "This is an additive mask (0 and a large negative number). Return True and False instead."
+ADDITIVE = "This mask has numbers that could be added to the scores. Return True and False instead."
+SQUARE = (
+    "Your mask is square. It needs a row for each query and a column for each key, and their "
+    "numbers may differ."
 )
-SQUARE = "Your mask is square. It has a row per query and a column per key; the two may differ."
 
 
 def additive(right):
@@ -46,21 +47,21 @@ causal_mask = Checker(
         "Your mask is inverted: here True means may attend. (nn.MultiheadAttention's boolean mask "
         "means the opposite.)",
         lambda n_q, n_k: ~causal(n_q, n_k),
-        "In your mask a token does not see itself: the diagonal must be True, j <= i.",
+        "In your mask, a word may not attend to itself. The diagonal must be True: j <= i.",
         triangle(-1),
         "Your mask shows the future and hides the past: keep the lower triangle, j <= i.",
         lambda n_q, n_k: ~triangle(-1)(n_q, n_k),
-        "Each query sees one token of the future: in row i, key i + 1 must be False.",
+        "Each query may attend to one word of the future. In row i, key i + 1 must be False.",
         triangle(1),
-        "Your triangle ends in the bottom right corner. Align it top-left, so that query 0 sees "
-        "key 0 alone.",
+        "Your triangle ends in the bottom right corner. It must begin in the top left corner, so "
+        "that query 0 may attend to key 0 alone.",
         lambda n_q, n_k: triangle(n_k - n_q)(n_q, n_k),
-        "Your mask hides nothing: query i must not see the keys after i.",
+        "Your mask blocks nothing. Query i may not attend to the keys after i.",
         lambda n_q, n_k: np.ones((n_q, n_k), dtype=bool),
         SQUARE,
         lambda n_q, n_k: causal(n_q, n_q),
         lambda n_q, n_k: causal(n_k, n_k),
-        "Rows and columns are exchanged: rows are queries, columns are keys.",
+        "Rows and columns are swapped. Rows are queries, and columns are keys.",
         lambda n_q, n_k: causal(n_k, n_q),
         ADDITIVE,
         *additive(causal),
@@ -74,7 +75,7 @@ def padding(lengths, n_k):
 
 
 padding_mask = Checker(
-    """Check the padding mask: key j of sentence b may be seen if j < lengths[b].
+    """Check the padding mask: key j of sentence b may be attended to if j < lengths[b].
 
     The function takes an array of lengths (sentences,) and n_k and returns bool
     (sentences, 1, n_k), True = may attend.
@@ -87,26 +88,27 @@ padding_mask = Checker(
         "a single sentence": (np.array([2]), 3),
     },
     mistakes=[
-        "Your mask is inverted: here True means a real token, which may be seen, and False means "
-        "padding.",
+        "Your mask is inverted. Here True means a real word, which may be attended to, and False "
+        "means padding.",
         lambda lengths, n_k: ~padding(lengths, n_k),
-        "Off by one: your mask lets a token of padding in. The first key is 0, so j < length.",
+        "Off by one: your mask allows the first token of padding. Keys are counted from 0, so key "
+        "j is real if j < length.",
         lambda lengths, n_k: np.arange(n_k) <= lengths[:, None, None],
-        "Off by one: your mask hides the last real token. Key j is real if j < length.",
+        "Off by one: your mask blocks the last real word. Key j is real if j < length.",
         lambda lengths, n_k: np.arange(n_k) < lengths[:, None, None] - 1,
-        "The middle axis is missing: without it (sentences, n_k) is taken for (n_q, n_k). Return "
-        "(sentences, 1, n_k).",
+        "The axis in the middle is missing. Without it, NumPy takes (sentences, n_k) for (n_q, "
+        "n_k). Return (sentences, 1, n_k).",
         lambda lengths, n_k: padding(lengths, n_k)[:, 0],
         "The axis of length 1 stands for the queries, so it belongs in the middle: "
         "(sentences, 1, n_k).",
         lambda lengths, n_k: padding(lengths, n_k).swapaxes(1, 2),
         lambda lengths, n_k: padding(lengths, n_k).swapaxes(0, 1),
-        "lengths (sentences,) does not fit the positions (n_k,): give it axes, "
-        "lengths[:, None, None].",
+        "The shapes of lengths (sentences,) and of the positions (n_k,) do not fit. Give lengths "
+        "two more axes: lengths[:, None, None].",
         lambda lengths, n_k: np.arange(n_k) < lengths,
-        "Your mask hides the front of each sentence. The padding stands at the end.",
+        "Your mask blocks the beginning of each sentence. The padding is at the end.",
         lambda lengths, n_k: np.arange(n_k) >= n_k - lengths[:, None, None],
-        "Your mask hides nothing: the keys from lengths[b] on are padding.",
+        "Your mask blocks nothing. The keys from lengths[b] on are padding.",
         lambda lengths, n_k: np.ones((len(lengths), 1, n_k), dtype=bool),
         ADDITIVE,
         *additive(padding),

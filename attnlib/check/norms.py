@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnlib import norms
-from attnlib.check.arrays import draw, drawn, float32
+from attnlib.check.arrays import float32, random_array, random_arrays
 from attnlib.check.checker import Checker
 
 
@@ -45,8 +45,8 @@ def by_matrix(x, gamma, beta):
     return np.stack([along(None)(each, gamma, beta) for each in x])
 
 
-ORDINARY = draw(5, 7), 1 + draw(7, seed=1) / 2, draw(7, seed=2)
-SHORT = drawn((3,), (3,), seed=3)
+ORDINARY = random_array(5, 7), 1 + random_array(7, seed=1) / 2, random_array(7, seed=2)
+SHORT = random_arrays((3,), (3,), seed=3)
 
 layer_norm = Checker(
     """Check layer norm, Eq. (1) of "The encoder layer", with an epsilon of 1e-5.
@@ -59,11 +59,11 @@ layer_norm = Checker(
         "ordinary rows": ORDINARY,
         # Where the variance is smaller than epsilon, the place of epsilon shows.
         "rows of small spread": (2 + ORDINARY[0] / 1e3, *ORDINARY[1:]),
-        "more rows than columns": (draw(7, 3, seed=5), *SHORT),
+        "more rows than columns": (random_array(7, 3, seed=5), *SHORT),
         "rows of equal numbers": (np.full((2, 3), 2.0), *SHORT),
-        "three axes": (draw(2, 5, 3, seed=6), *SHORT),
-        "four axes": drawn((2, 3, 1, 5), (5,), (5,), seed=7),
-        "a single token, one axis": (draw(3, seed=10), *SHORT),
+        "three axes": (random_array(2, 5, 3, seed=6), *SHORT),
+        "four axes": random_arrays((2, 3, 1, 5), (5,), (5,), seed=7),
+        "a single token, one axis": (random_array(3, seed=10), *SHORT),
         "float32": float32(ORDINARY),
     },
     mistakes=[

@@ -4,7 +4,7 @@
 import numpy as np
 
 from attnlib import attention as exact
-from attnlib.check.arrays import drawn, float32
+from attnlib.check.arrays import float32, random_arrays
 from attnlib.check.checker import Checker
 
 
@@ -43,11 +43,11 @@ relative_bias = Checker(
     right=right,
     returns={"scores": "one for each query and key"},
     cases={
-        "a table that reaches every key": drawn((3, 5), (11,)),
-        "keys beyond the table": drawn((5, 7), (3,), seed=2),
-        "more queries than keys": drawn((7, 3), (5,), seed=4),
-        "many more keys than queries": drawn((2, 11), (7,), seed=6),
-        "float32": float32(drawn((5, 7), (3,), seed=2)),
+        "a table that reaches every key": random_arrays((3, 5), (11,)),
+        "keys beyond the table": random_arrays((5, 7), (3,), seed=2),
+        "more queries than keys": random_arrays((7, 3), (5,), seed=4),
+        "many more keys than queries": random_arrays((2, 11), (7,), seed=6),
+        "float32": float32(random_arrays((5, 7), (3,), seed=2)),
     },
     mistakes=[
         "The table is read backwards: your offsets are i - j, or the table is reversed. A key "

@@ -7,7 +7,7 @@ import numpy as np
 from attnlib import attention as exact
 from attnlib.check import advice
 from attnlib.check.advice import unshifted_softmax
-from attnlib.check.arrays import draw, float32
+from attnlib.check.arrays import float32, random_array
 from attnlib.check.checker import Checker
 
 
@@ -21,15 +21,15 @@ def total(weights):
     return weights.sum(axis=-1, keepdims=True)
 
 
-def divided(powers):
-    """Return powers divided by the sum of their row; a row of zeros stays as it is."""
-    return powers / np.where(total(powers) == 0, 1, total(powers))
+def divided(exponentials):
+    """Return exponentials divided by the sum of their row; a row of zeros stays as it is."""
+    return exponentials / np.where(total(exponentials) == 0, 1, total(exponentials))
 
 
-SCORES = draw(3, 5)
+SCORES = random_array(3, 5)
 LARGEST_OF_ALL = (
-    "You subtracted the largest score of the whole array, so the powers of a row far below it are "
-    "all 0: subtract each row's own largest score."
+    "You subtracted the largest score of the whole array, so the exponentials of a row far below "
+    "it are all 0: subtract each row's own largest score."
 )
 
 softmax = Checker(
@@ -42,7 +42,7 @@ softmax = Checker(
     returns={"weights": "one for each query and key"},
     cases={
         "ordinary scores": (SCORES,),
-        "more rows than columns": (draw(7, 2, seed=1),),
+        "more rows than columns": (random_array(7, 2, seed=1),),
         "rows near 10,000, 0 and -10,000": (SCORES + np.array([[1e4], [0.0], [-1e4]]),),
         "scores from -10,000 to 10,000": (np.array([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4 - 1]]),),
         "a score of -inf in each row": (np.where(np.eye(3, 5, k=1) == 1, -np.inf, SCORES),),
@@ -67,13 +67,13 @@ softmax = Checker(
         "You subtracted the largest score of each column, which changes the weights: subtract the "
         "largest of each row.",
         lambda scores: unshifted_softmax(scores - scores.max(axis=0)),
-        "You subtracted the smallest score, so the powers of the largest still overflow: subtract "
-        "the largest.",
+        "You subtracted the smallest score, so the exponential of the largest still overflows: "
+        "subtract the largest.",
         lambda scores: unshifted_softmax(scores - scores.min(axis=-1, keepdims=True)),
-        "You subtracted the mean, so the powers of the largest score still overflow: subtract the "
-        "largest.",
+        "You subtracted the mean, so the exponential of the largest score still overflows: "
+        "subtract the largest.",
         lambda scores: unshifted_softmax(scores - scores.mean(axis=-1, keepdims=True)),
-        "These are the logarithms of the weights: raise e to them.",
+        "These are the logarithms of the weights: take their exponentials.",
         lambda scores: np.log(exact.softmax(scores)),
         "You divided the scores by the square root of n_k. Softmax alone does not scale.",
         lambda scores: exact.softmax(scores / math.sqrt(scores.shape[-1])),
@@ -104,8 +104,8 @@ def masked_late(scores, mask):
     return exact.softmax(scores) * mask
 
 
-def shifted_powers(scores, mask):
-    """Return the powers of each row, shifted by its largest allowed score, not yet divided."""
+def shifted_exponentials(scores, mask):
+    """Return the exponentials of each row, shifted by its largest allowed score, undivided."""
     return np.exp(filled(scores, mask) - np.where(allowed(mask), top(filled(scores, mask)), 0))
 
 
@@ -126,20 +126,23 @@ def not_low_enough():
 
 def some_inputs():
     """Return the cases of masked softmax."""
-    scores, mask = draw(5, 7), draw(5, 7, seed=1) > -0.5
+    scores, mask = random_array(5, 7), random_array(5, 7, seed=1) > -0.5
     empty = mask & (np.arange(5) != 2)[:, None]
     blocked = np.array([[300], [900], [5e3], [5e4], [1e6]])
     wide = np.vstack([scores + 1e4 * np.arange(5)[:, None], 1e4 * scores[:1]])
     return {
         "ordinary scores": (scores, mask),
         "a row with nothing to attend to": (scores, empty),
-        "allowed scores of 0": (np.where(draw(3, 5, seed=3) > 0, 0.0, draw(3, 5)), mask[:3, :5]),
+        "allowed scores of 0": (
+            np.where(random_array(3, 5, seed=3) > 0, 0.0, random_array(3, 5)),
+            mask[:3, :5],
+        ),
         "scores near -1,000,000": (scores - 1e6, mask),
         "scores near 1,000,000": (scores + 1e6, empty),
         "rows far from each other, the last one wide": (wide, np.vstack([mask, mask[:1]])),
         # Whatever is added to blocked scores leaves one of them above the others.
         "blocked scores up to 1,000,000": (np.where(mask, scores, blocked), mask),
-        "a mask that blocks nothing": (draw(3, 2, seed=2), np.ones((3, 2), dtype=bool)),
+        "a mask that blocks nothing": (random_array(3, 2, seed=2), np.ones((3, 2), dtype=bool)),
         "scores of float32": float32((scores, empty)),
     }
 
@@ -156,17 +159,17 @@ masked_softmax = Checker(
     returns={"weights": "one for each query and key"},
     cases=some_inputs(),
     mistakes=[
-        "The mask has no effect: blocked keys still take weight.",
+        "The mask has no effect: blocked keys still get weight.",
         lambda scores, mask: exact.softmax(scores),
         advice.INVERTED,
         lambda scores, mask: masked(scores, ~mask),
         advice.MASKED_LATE,
         masked_late,
-        "Your blocked scores are 0, set or multiplied. A score of 0 takes weight, since e^0 = 1: a "
-        "blocked score must be -inf.",
+        "Your blocked scores are 0. A score of 0 still gets weight, because e^0 = 1. A blocked "
+        "score must be -inf.",
         lambda scores, mask: exact.softmax(scores * mask),
-        "You take a score of 0 for a blocked one. An allowed score can be 0: ask the mask, not the "
-        "score.",
+        "You treat every score of 0 as blocked, but an allowed score can be 0, too. Use the mask "
+        "to decide, not the score.",
         lambda scores, mask: masked(scores, mask & (scores != 0)),
         "You added True and False to the scores, as 1 and 0. A blocked score must be -inf.",
         lambda scores, mask: exact.softmax(scores + mask),
@@ -176,9 +179,9 @@ masked_softmax = Checker(
         lambda scores, mask: masked(scores.ravel(), mask.ravel()).reshape(scores.shape),
         advice.NOT_DIVIDED,
         lambda scores, mask: np.exp(scores) * mask,
-        shifted_powers,
-        "You divided by the number of allowed keys. Divide by the sum of the row's powers.",
-        lambda scores, mask: shifted_powers(scores, mask) / np.maximum(total(mask), 1),
+        shifted_exponentials,
+        "You divided by the number of allowed keys. Divide by the sum of the row's exponentials.",
+        lambda scores, mask: shifted_exponentials(scores, mask) / np.maximum(total(mask), 1),
         "You divided the scores by the square root of n_k. Softmax alone does not scale.",
         lambda scores, mask: masked(scores / np.float32(np.sqrt(scores.shape[1])), mask),
         advice.AXIS_LOST,
@@ -202,8 +205,8 @@ masked_softmax = Checker(
         lambda scores, mask: unshifted(scores - top(scores), mask),
         LARGEST_OF_ALL,
         lambda scores, mask: unshifted(scores - filled(scores, mask).max(), mask),
-        "Without a shift, the powers of large scores overflow, and those of scores far below 0 "
-        "vanish: subtract each row's largest allowed score before you raise e to it.",
+        "Without a shift, the exponentials of large scores overflow, and those of scores far "
+        "below 0 vanish: subtract each row's largest allowed score before you take exponentials.",
         lambda scores, mask: unshifted_softmax(filled(scores, mask)),
         lambda scores, mask: np.nan_to_num(unshifted_softmax(filled(scores, mask))),
         unshifted,

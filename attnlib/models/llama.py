@@ -21,7 +21,7 @@ def from_llama(state_dict, prefix, n_heads, n_kv_heads, *, base, eps):
     ----------
     state_dict : dict of str to array of float
         The weights under their published names, each matrix as its transpose, as PyTorch stores
-        it; what belongs to other layers is left alone.
+        it; weights of other layers are ignored.
     prefix : str
         What the names of this layer begin with, "model.layers.0" for the first.
     n_heads, n_kv_heads : int
@@ -53,16 +53,16 @@ def from_llama(state_dict, prefix, n_heads, n_kv_heads, *, base, eps):
     names = [f"self_attn.{letter}_proj" for letter in "qkvo"]
     names += [f"mlp.{part}_proj" for part in ("gate", "up", "down")]
     names += ["input_layernorm", "post_attention_layernorm"]
-    wanted = [f"{prefix}.{name}.weight" for name in names]
+    expected = [f"{prefix}.{name}.weight" for name in names]
     angles = f"{prefix}.self_attn.rotary_emb.inv_freq"  # in older files: they follow from `base`
-    there = {name for name in state_dict if name.startswith(f"{prefix}.") and name != angles}
-    if there != set(wanted):
-        missing, unknown = sorted(set(wanted) - there), sorted(there - set(wanted))
+    found = {name for name in state_dict if name.startswith(f"{prefix}.") and name != angles}
+    if found != set(expected):
+        missing, unknown = sorted(set(expected) - found), sorted(found - set(expected))
         raise ValueError(
             f"state_dict must hold the nine weights of a layer of Llama below {prefix!r}; "
             f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
         )
-    *matrices, norm_1, norm_2 = (read_floats(state_dict[name], name) for name in wanted)
+    *matrices, norm_1, norm_2 = (read_floats(state_dict[name], name) for name in expected)
     w_q, w_k, w_v, w_o, w_gate, w_up, w_down = (matrix.T for matrix in matrices)
     turn = partial(rotary, base=base, layout="halves")
     attention = MultiHeadAttention(w_q, w_k, w_v, w_o, n_heads, n_kv_heads=n_kv_heads, turn=turn)

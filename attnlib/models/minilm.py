@@ -13,7 +13,7 @@ from attnlib.models.files import MissingModelError
 from attnlib.multihead import MultiHeadAttention
 from attnlib.norms import LayerNorm
 
-N_HEADS = 12  # no shape of a weight tells how many heads share it
+N_HEADS = 12  # which no weight's shape shows
 EPS = 1e-12
 
 
@@ -71,7 +71,7 @@ def load_minilm(path=None, *, download=False):
         ) from error
     content = files.read_files(path, download=download)
     tokenizer = Tokenizer.from_str(content["tokenizer.json"].decode("utf-8"))
-    # The file asks for 128 tokens a sentence, cut or filled up; here each has its own length.
+    # The file sets 128 tokens for every sentence; here each sentence keeps its length.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return MiniLM(load(content["model.safetensors"]), tokenizer)
@@ -79,7 +79,7 @@ def load_minilm(path=None, *, download=False):
 
 @quiet_nan
 def mean_pool(states, mask):
-    r"""Average the vectors of a sentence's own tokens and give the result length 1.
+    r"""Average the vectors of a sentence's tokens, without padding, and give the result length 1.
 
     .. math:: \bar x = \frac{\sum_i M_i x_i}{\sum_i M_i}, \qquad
               u = \frac{\bar x}{\lVert \bar x \rVert}
@@ -165,8 +165,8 @@ class MiniLM:
     def read(self, sentence, hidden=()):
         """Return a `Reading` of one sentence: its tokens, all its vectors, all weights.
 
-        Nobody may attend to the tokens at the places `hidden`, counted from 0; each keeps its
-        place, and asks as before.
+        No query may attend to the tokens at the positions `hidden`, counted from 0. Their own
+        queries and their positions stay as they are.
         """
         if not isinstance(sentence, str):
             raise TypeError(f"sentence must be a str; got {type(sentence).__name__}")
@@ -190,7 +190,7 @@ class MiniLM:
         reading = self.read(sentence)
         return reading.tokens, reading.weights
 
-    def measure(self, name, look, sentences):
+    def measure(self, name, function, sentences):
         """Return what a function finds in each sentence, (len(sentences), ...).
 
         Parameters
@@ -198,11 +198,11 @@ class MiniLM:
         name : str
             What is measured. A recording keeps the answers under this name, so another function
             needs another name.
-        look : callable
+        function : callable
             Called with the model and a sentence, it returns numbers, of one shape for all.
         sentences : list of str
         """
-        return np.array([look(self, sentence) for sentence in _read_sentences(sentences)])
+        return np.array([function(self, sentence) for sentence in _read_sentences(sentences)])
 
     def encode(self, sentences):
         """Return the vectors after the last layer, and which of them belong to a sentence.

@@ -27,7 +27,7 @@ def load_recording():
 
 
 def everyday_sentences():
-    """Return a hundred sentences of 5 to 21 tokens, written to try on a model what one shows."""
+    """Return a hundred sentences of 5 to 21 tokens, to test on many what one sentence shows."""
     return SENTENCES.read_text(encoding="utf-8").splitlines()
 
 
@@ -65,7 +65,7 @@ class Recording:
         """Return what `MiniLM.embed` gave for sentences of a chapter."""
         return self._answer("embed", sentences, "embeddings")[0]
 
-    def measure(self, name, look, sentences):
+    def measure(self, name, function, sentences):
         """Return what `MiniLM.measure` gave under this name for sentences of a chapter."""
         return self._answer("measure", measured_name(name, sentences), "found")[0]
 
