@@ -3,8 +3,10 @@
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.backwards import Backwards
 from attnlib.widgets.cost_calculator import CostCalculator
+from attnlib.widgets.dot_product import DotProduct
 from attnlib.widgets.encoder import Encoder
 from attnlib.widgets.flow import Flow
+from attnlib.widgets.guess import Guess
 from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.letters import Letters
@@ -16,14 +18,17 @@ from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
 from attnlib.widgets.scaling_explorer import ScalingExplorer
+from attnlib.widgets.swap import Swap
 from attnlib.widgets.then_and_now import ThenAndNow
 
 __all__ = [
     "AttentionExplorer",
     "Backwards",
     "CostCalculator",
+    "DotProduct",
     "Encoder",
     "Flow",
+    "Guess",
     "HeadsViewer",
     "LayerExplorer",
     "Letters",
@@ -35,5 +40,6 @@ __all__ = [
     "Progress",
     "Quiz",
     "ScalingExplorer",
+    "Swap",
     "ThenAndNow",
 ]

@@ -2,7 +2,7 @@
  * AttentionExplorer: the weights of a sentence as a heatmap; under it, column below column, the
  * bars of the row that is looked at, and the output that they make of the values.
  */
-import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
+import { cellAt, cut, heatmap, ROOM_FOR_DIGITS, weightTable } from "../kit/heatmap.js";
 import { buttons, element, html, line, select, sheet, text } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import {
@@ -173,7 +173,7 @@ function drawing({ tokens, weights, allowed: may, output }, row) {
           height: tall,
           fill: "var(--weight)",
         }),
-        side >= 27 &&
+        side >= ROOM_FOR_DIGITS &&
           may[row][j] &&
           text(two(weight), x + 0.35 * side, bars - tall - 5, "weight", number),
       ];

@@ -133,7 +133,7 @@ export function compute(s) {
 const WIDE = 54;
 const TALL = 36;
 const MID = TALL / 2 + 5; // the line of a number that has no slope below it yet
-/** Where each box stands, in units of a 360 x 626 sheet, and the colour of its letter. */
+/** Where each box stands, in units of a 360 x 626 sheet, and the color of its letter. */
 const BOXES = {
   Z: [250, 24, "ink"],
   S: [2, 134, "ink"],
@@ -180,10 +180,10 @@ const sign = (x) => x.replace("-", "−");
 /** A number in few signs; what is no zero does not look like one. */
 function short(x, digits = 3) {
   const places = Math.abs(x) >= 99.95 ? 0 : Math.abs(x) >= 9.995 ? 1 : digits;
-  const said = x.toFixed(places);
+  const rounded = x.toFixed(places);
   if (x === 0) return "0";
-  if (Number(said) === 0) return (0).toFixed(places);
-  return sign(said.includes(".") ? said.replace(/\.?0+$/, "") : said);
+  if (Number(rounded) === 0) return (0).toFixed(places);
+  return sign(rounded.includes(".") ? rounded.replace(/\.?0+$/, "") : rounded);
 }
 /** A slope or a move, with its sign. */
 const signed = (x, digits) =>
@@ -199,7 +199,7 @@ function written(name) {
   return html`<i>${LETTER[id] ?? letter}</i><sub>${low}${low ? place : place.trim()}</sub>`;
 }
 /** The same without markup. */
-const spoken = (name) => {
+const plainName = (name) => {
   if (name === "L") return "L";
   const [id, i, j] = parts(name);
   return `${(LETTER[id] ?? id).replace("_", " ")} row ${i + 1} column ${j + 1}`;
@@ -226,7 +226,7 @@ function cell(s, now, name, links) {
     tabindex: s.cell === name ? 0 : -1,
     "aria-pressed": String(s.cell === name),
     "aria-label":
-      `${spoken(name)}: ` +
+      `${plainName(name)}: ` +
       `${blocked ? "blocked" : short(value)}${known ? `, slope ${signed(slope)}` : ""}`,
   };
   return element(
@@ -378,7 +378,7 @@ number of the value.`,
   Q: ["Queries", "a query goes into each score of its row, times the key that it meets there."],
   K: ["Keys", "a key goes into each score of its column, times the query that it meets there."],
   W: [
-    "What is learnt",
+    "What is learned",
     html`an entry works for every word. It arrives times the word’s entry in <i>X</i>, and what
 comes back from all words is added.`,
   ],
@@ -395,7 +395,7 @@ function title(name) {
   const kinds = { X: "row", Q: "query", K: "key", V: "value", Z: "output" };
   if (kinds[id]) return html`${WORDS[i]}’s ${kinds[id]}, number ${j + 1}`;
   if (id === "A") return html`Weight of ${WORDS[j]} for ${WORDS[i]}`;
-  if (id === "S") return html`Scaled score, ${WORDS[i]} asks, ${WORDS[j]} answers`;
+  if (id === "S") return html`Scaled score of ${WORDS[j]} for ${WORDS[i]}`;
   return html`An entry of <i>W</i><sub>${id[2]}</sub>`;
 }
 
@@ -436,7 +436,7 @@ until the slopes come to it.</p>`,
     );
     return html`<tr><th scope="row">${written(to)}</th>${cells}</tr>`;
   });
-  return box(html`<table><tr><th scope="col">goes into</th><th scope="col">slope there</th><th
+  return box(html`<table><tr><th scope="col">into</th><th scope="col">slope there</th><th
 scope="col">× arrives</th><th scope="col">=</th></tr>${rows}
 <tr class="sum"><th scope="row"
 colspan="3">${
@@ -467,7 +467,7 @@ function chart(s, now) {
     "chart",
     360,
     146,
-    `L against the nudge of ${spoken(s.cell)}: now ${short(now.nudged.loss)}` +
+    `L against the nudge of ${plainName(s.cell)}: now ${short(now.nudged.loss)}` +
       (known ? `; its slope foretold ${short(predicted(s.nudge))}` : ""),
     text(html`<tspan font-style="italic">L</tspan>`, left - 8, top + tall / 2 + 4, "ink", end),
     high - low > 0.02 && [
@@ -475,25 +475,37 @@ function chart(s, now) {
       text(short(low, 2), left - 6, y(low) + 3, "muted", end),
     ],
     line(`M${left} ${top}V${top + tall}H${left + wide}M${x(0)} ${top}V${top + tall}`),
-    [-1, 0, 1].map((part) =>
-      text(part ? signed(part * MOST) : "0", x(part * MOST), top + tall + 15, "muted", MIDDLE),
+    // Those at the ends stand inside, clear of the numbers on the left.
+    [
+      [-1, "start"],
+      [0, "middle"],
+      [1, "end"],
+    ].map(([part, anchor]) =>
+      text(part ? signed(part * MOST) : "0", x(part * MOST), top + tall + 15, "muted", {
+        "text-anchor": anchor,
+      }),
     ),
     known &&
       element("path", {
         d: `M${point(-MOST, predicted(-MOST))}L${point(MOST, predicted(MOST))}`,
-        class: "told-line",
+        class: "predicted-line",
       }),
     element("path", {
       d: `M${nudges.map((by, k) => point(by, real[k])).join("L")}`,
       class: "real-line",
     }),
     known &&
-      element("circle", { cx: x(s.nudge), cy: y(predicted(s.nudge)), r: 5, class: "told-dot" }),
+      element("circle", {
+        cx: x(s.nudge),
+        cy: y(predicted(s.nudge)),
+        r: 5,
+        class: "predicted-dot",
+      }),
     element("circle", { cx: x(s.nudge), cy: y(now.nudged.loss), r: 4, fill: "var(--ink)" }),
     element("path", { d: "M4 137h22", class: "real-line" }),
     text(html`what <tspan font-style="italic">L</tspan> does`, 32, 141, "ink"),
     known && [
-      element("path", { d: "M154 137h22", class: "told-line" }),
+      element("path", { d: "M154 137h22", class: "predicted-line" }),
       text("what its slope says", 182, 141, "ink"),
     ],
   );
@@ -507,14 +519,14 @@ export function picture(s) {
   const caption = (stage) => html`<b>${CAPTIONS[stage][0]}:</b> ${CAPTIONS[stage][1]}`;
   const chips = STAGES.map((stage, k) => {
     const sign = k ? (LETTER[stage] ?? stage) : "→";
-    const its = {
+    const attributes = {
       type: "button",
       "data-stage": stage,
       "aria-label": `${sign}: ${CAPTIONS[stage][0]}`,
       "aria-current": k === at && "step",
       class: k <= at && "past",
     };
-    return element("button", its, sign);
+    return element("button", attributes, sign);
   });
   const known = reached(s, parts(s.cell)[0]);
   const moves = now.nudged.loss - now.loss;
@@ -538,7 +550,7 @@ data-part="by">${signed(s.nudge, 2)}</b></span>
 ${slider("nudge", s, {
   step: 0.05,
   value: s.nudge,
-  "aria-label": `Nudge ${spoken(s.cell)}`,
+  "aria-label": `Nudge ${plainName(s.cell)}`,
   "aria-valuetext": signed(s.nudge, 2),
 })}</label>
 <p class="verdict" role="status"><span><i>L</i> moves by</span> <b

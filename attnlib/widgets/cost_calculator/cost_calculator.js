@@ -61,7 +61,7 @@ const SHEET = {
   most: 20,
   least: 5,
   largest: 14,
-  apart: 17,
+  spacing: 17,
 };
 
 /** The roofline below it: powers of 2 of FLOPs a byte, of 10 of the share of the chip's FLOPs. */
@@ -162,7 +162,7 @@ const curve = (s, kind) =>
 
 /** The ends of the curves by name, from the top, far enough apart to be read. */
 function ends(s) {
-  const { top, tall, most, apart } = SHEET;
+  const { top, tall, most, spacing } = SHEET;
   const kinds = Object.keys(KINDS);
   const found = kinds.map((kind) => ({
     kind,
@@ -170,10 +170,10 @@ function ends(s) {
   }));
   found.sort((one, other) => one.at - other.at);
   found.forEach((end, i) => {
-    if (i) end.at = Math.max(end.at, found[i - 1].at + apart);
+    if (i) end.at = Math.max(end.at, found[i - 1].at + spacing);
   });
   found.reverse().forEach((end, i) => {
-    end.at = Math.min(end.at, i ? found[i - 1].at - apart : top + tall);
+    end.at = Math.min(end.at, i ? found[i - 1].at - spacing : top + tall);
   });
   return found;
 }
@@ -297,7 +297,7 @@ export function picture(s) {
       html`<span>${label}</span>`,
       element("input", { type: "text", inputmode: "decimal", name, value: String(s[name]) }),
     );
-  const number = (part, said) => element("b", { class: "number", "data-part": part }, said);
+  const number = (part, content) => element("b", { class: "number", "data-part": part }, content);
   const block = ", one block held";
   const instead = { blockwise: block, grouped: block, linear: ": a sum in place of A" }[s.kind];
   return [

@@ -16,7 +16,7 @@ VIEWS = ("heads", "path", "search", "lengths")
 N_LAYERS, N_HEADS = 6, 12
 MAX_LETTERS, MAX_TOKENS, MAX_SENTENCES = 1000, 64, 24
 TEXT = "The cat sat down because it was tired."
-# With what a view begins, where that is not the default of the trait.
+# The first state of a view, where it differs from the defaults of the traits.
 START = {
     "path": dict(zip(("text", "other"), views.PAIRS[0], strict=True)),
     "search": {"question": views.QUESTIONS[0], "sentences": views.LIBRARY},
@@ -24,19 +24,19 @@ START = {
 
 
 class Encoder(CourseWidget):
-    """all-MiniLM-L6-v2 at work on a sentence: its heads, a word's way, a search, a long text.
+    """all-MiniLM-L6-v2 at work on a sentence: its heads, a word's path, a search, a long text.
 
-    The page shows what was recorded of the first state. When a reader asks for it, the model comes
-    to the page and reads what is typed; in Jupyter the kernel reads. Layers, heads and places count
-    from 0 here, and from 1 on the page.
+    The page shows what was recorded of the first state. When a reader asks for it, the page
+    loads the model, which reads what is typed; in Jupyter the kernel reads. Layers, heads and
+    positions count from 0 here, and from 1 on the page.
 
     Parameters
     ----------
     view : {"heads", "path", "search", "lengths"}
         All weights of all heads; one word's vectors through the layers, in two sentences; sentences
-        by their likeness to a question; the shares of `[CLS]` and `[SEP]` against the length.
+        by their similarity to a question; the weight on `[CLS]` and `[SEP]` against the length.
     compact : bool
-        One head as lines, and no more; for the view "heads".
+        Only one head, as lines; for the view "heads".
     text : str
         The sentence: up to 1000 letters, for "heads" up to 64 tokens, not blank.
     other : str
@@ -50,14 +50,13 @@ class Encoder(CourseWidget):
     layer, head : int
         The head that is shown large.
     row : int
-        The token that asks; the last one of a text that has fewer.
+        The token whose query is shown; the last one of a text that has fewer.
     hidden : list of int
-        Tokens at which nobody may look. The model reads without them; places that a text does not
-        have mean nothing.
+        Tokens that no query may attend to. Positions that a text does not have are ignored.
     question : str
-        What "search" looks for.
+        The question of "search".
     sentences : list of str
-        What it looks through, up to 24.
+        The sentences that are searched, up to 24.
 
     Raises
     ------
@@ -68,8 +67,8 @@ class Encoder(CourseWidget):
 
     Notes
     -----
-    A recorded weight travels as whole hundredths; compact, only those of one head do. `weights` and
-    `all_weights` are exactly what was read.
+    The page gets recorded weights in whole hundredths, and with `compact` those of one head only.
+    `weights` has them as they were read.
     """
 
     view_modules: ClassVar[dict] = {view: f"encoder_{view}" for view in VIEWS}
@@ -127,14 +126,9 @@ class Encoder(CourseWidget):
         return list(self._reading().tokens)
 
     @property
-    def all_weights(self):
-        """The weights of all heads, (n_layers, n_heads, n, n)."""
-        return self._reading().weights
-
-    @property
     def weights(self):
         """The weights of the picked head, (n, n): queries in rows, keys in columns."""
-        return self.all_weights[self.layer, self.head]
+        return self._reading().weights[self.layer, self.head]
 
     @property
     def embedding(self):
@@ -147,7 +141,7 @@ class Encoder(CourseWidget):
         return _reading(self.text, tuple(self._hides()), states=False)
 
     def _hides(self):
-        """The places of `hidden` that the text has; none of them if they are all."""
+        """The positions of `hidden` that the text has; none if they are all of its tokens."""
         if not self.hidden:
             return []
         n = len(_reading(self.text, states=False).tokens)
@@ -155,13 +149,13 @@ class Encoder(CourseWidget):
         return places if len(places) < n else []
 
     def _read(self, change=None):
-        """Read what is to be shown; if that cannot be, say why and keep what was shown."""
+        """Read what is to be shown; if that fails, say why and keep what was shown."""
         try:
             readings, trouble = SHOWS[self.view](self), ""
         except (models.MissingModelError, ValueError) as error:
             if change is None and isinstance(error, ValueError):
                 raise
-            readings, trouble = self.readings or _begun(self.view), str(error)
+            readings, trouble = self.readings or _recorded(self.view), str(error)
         self.set_trait("readings", readings)
         self.set_trait("trouble", trouble)
 
@@ -169,7 +163,7 @@ class Encoder(CourseWidget):
 # What was read, as the page gets it.
 
 
-def _begun(view):
+def _recorded(view):
     """What was recorded for the first state of a view."""
     return [_packed(TEXT)] if view == "heads" else views.recorded()[view]
 
@@ -206,25 +200,25 @@ def _hundredths(weights):
 
 def _path(widget):
     """What was recorded of paths, and the one that is chosen."""
-    begun = _begun("path")
+    recorded = _recorded("path")
     texts, word = [widget.text, widget.other], widget.word
-    if any(one["texts"] == texts and one["word"] == word for one in begun):
-        return begun
-    return [*begun, views.packed_path(*map(_reading, texts), texts, word)]
+    if any(one["texts"] == texts and one["word"] == word for one in recorded):
+        return recorded
+    return [*recorded, views.packed_path(*map(_reading, texts), texts, word)]
 
 
 def _search(widget):
     """What was recorded of a search, and the cosines of the one that is chosen."""
-    begun = _begun("search")
+    recorded = _recorded("search")
     question, sentences = widget.question, widget.sentences
-    if sentences == begun[0]["sentences"] and question in begun[0]["questions"]:
-        return begun
-    return [*begun, views.packed_search(_loaded(models.load_minilm), question, sentences)]
+    if sentences == recorded[0]["sentences"] and question in recorded[0]["questions"]:
+        return recorded
+    return [*recorded, views.packed_search(_loaded(models.load_minilm), question, sentences)]
 
 
 def _lengths(widget):
     """What was recorded of lengths, and each sentence that was read since."""
-    known = widget.readings or _begun("lengths")
+    known = widget.readings or _recorded("lengths")
     if any(one.get("text") == widget.text for one in known):
         return known
     row = views.packed_shares(_reading(widget.text, states=False))

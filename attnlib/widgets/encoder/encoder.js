@@ -162,7 +162,7 @@ function loading(s, now) {
   const cost =
     engine.state !== "ready" && html` <small>loads ${Math.round(engine.megabytes)} MB</small>`;
   const name = s.on ? "Try again" : html`Read my sentence${cost}`;
-  const said = status(s, now, under);
+  const message = status(s, now, under);
   return html`<div class="load">${[
     offered && html`<button type="button" name="read">${name}</button>`,
     under &&
@@ -171,8 +171,8 @@ aria-label="The model on its way"></progress><button type="button" name="stop">S
   ]}<p role="status" data-part="status"
 data-key="${[offered, under].map(Boolean).join()}">${element(
     "span",
-    { "data-key": html`${said}` },
-    said,
+    { "data-key": html`${message}` },
+    message,
   )}</p></div>`;
 }
 
@@ -191,16 +191,16 @@ function status(s, now, under) {
       ? `${mega(engine.got)} of ${mega(engine.asked)} MB`
       : "The model is on its way.";
   if (!s.on && engine.state === "ready")
-    return "What you see was recorded; the model is in this page by now.";
+    return "This picture was recorded. The model has been downloaded by now.";
   if (!s.on)
     return now.current
-      ? "What you see was recorded. For a sentence of yours, the model comes to this page."
-      : "To read this one, the model has to come to this page.";
+      ? "This picture was recorded. To read your own sentence, the page downloads the model."
+      : "To read this sentence, the page has to download the model.";
   const shares = ["heads", "lengths"].includes(s.view);
   const slow = engine.slow && " Without WebAssembly’s SIMD this browser takes longer to read.";
   if (s.busy || !now.current) return ["Reading …", slow];
   const read = now.readings.filter((one) => one?.states);
-  if (!read.length) return "What you see was recorded.";
+  if (!read.length) return "This picture was recorded.";
   if (read.every(({ exact }) => exact))
     return [
       "Read on your machine",
@@ -220,12 +220,10 @@ const about = (s) => html`<p class="about">The model is <a
 href="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2"
 rel="noopener">all-MiniLM-L6-v2</a>,
 Apache License 2.0. ${
-  !s.kernel && "It comes from this site, in pieces; what you type stays on your machine."
-}
-${
   !s.kernel &&
-  !s.compact &&
-  "The site’s host can see which pieces of its word list are asked for: 256 words share one."
+  `The page downloads it from this site, in pieces. Your sentence is not sent, but which pieces of
+the word list are downloaded depends on your words, and the site’s host can see that. Each
+piece has 256 words.`
 }</p>`;
 
 // --------------------------------------------------------------------------------- the page

@@ -152,7 +152,7 @@ function lines({ tokens, weights, row }, down) {
         if (weight >= FAINT) faint.set(step, (faint.get(step) ?? "") + d(i, j));
       }),
   );
-  const own = weights[row]
+  const strongLines = weights[row]
     .map((weight, j) => [weight, j])
     .filter(([weight]) => weight >= 0.01)
     .sort(([a], [b]) => a - b);
@@ -166,7 +166,7 @@ function lines({ tokens, weights, row }, down) {
     "svg",
     all,
     Array.from(faint, ([step, d]) => element("path", { d, class: "faint", opacity: step * 0.06 })),
-    own.map(([weight, j]) =>
+    strongLines.map(([weight, j]) =>
       element("path", {
         d: d(row, j),
         "stroke-width": 0.75 + 7 * weight,
@@ -196,14 +196,14 @@ function ladder(s, now) {
       cut(token),
     );
   const hide = (token, j) => {
-    const gone = s.hidden.includes(j);
+    const isHidden = s.hidden.includes(j);
     const all = {
       type: "button",
       "data-hide": j,
-      "aria-pressed": String(gone),
+      "aria-pressed": String(isHidden),
       "aria-label": `hide ${token}`,
     };
-    return !s.compact && element("button", all, gone ? "+" : "×");
+    return !s.compact && element("button", all, isHidden ? "+" : "×");
   };
   const answer = (token, j) => {
     const kind = [j === top && "top", !allowed[row][j] && "gone"].filter(Boolean).join(" ");
@@ -222,7 +222,7 @@ class="words answering">${tokens.map(answer)}</div></div></div>`;
 }
 
 /** In words: where the picked word looks, and what hiding did. */
-function said(s, now) {
+function summary(s, now) {
   const { tokens, weights, row, top, there } = now;
   const names = called(tokens);
   const where = `Layer ${s.layer + 1}, head ${s.head + 1}`;
@@ -250,12 +250,12 @@ head with nothing to look for rests there.${pieces}
 Press × at a word to hide it: the model reads again, and nobody can look there.</p>`;
   }
   const names = called(tokens);
-  const gone = hides.map((i, k) => html`${k > 0 && ", "}<b class="key">${names[i]}</b>`);
+  const hiddenNames = hides.map((i, k) => html`${k > 0 && ", "}<b class="key">${names[i]}</b>`);
   const change = ([l, h, i, j, from, to]) =>
     html`<button type="button" class="chip" data-key="${[l, h, i, j].join()}"
 data-go="${[l, h, i].join()}">${l + 1}.${h + 1} ${names[i]} → ${names[j]}: ${two(from)}, now
 ${two(to)}</button>`;
-  return html`<p>Without ${gone}, the vector of the sentence keeps a cosine of <b
+  return html`<p>Without ${hiddenNames}, the vector of the sentence keeps a cosine of <b
 class="number">${two(likeness)}</b>. What moved most:</p>
 <p class="tries">${moved.map(change)}</p>`;
 }
@@ -267,7 +267,7 @@ function picture(s, at) {
   const key = [s.layer, s.head, now.row, now.top, largest, now.reading.text].join();
   const why = !s.compact && html`<button type="button" name="why">Why?</button>`;
   const statement = html`<div class="telling"><p class="said" role="status"
-data-part="said">${element("span", { "data-key": key }, said(s, now))}</p>${why}</div>`;
+data-part="said">${element("span", { "data-key": key }, summary(s, now))}</p>${why}</div>`;
   const ear = () =>
     html`<div class="visually-hidden" data-part="table">${
       s.compact

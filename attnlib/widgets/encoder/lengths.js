@@ -58,11 +58,11 @@ export function pointsOf({ readings, live = {}, only }) {
     ...recorded.filter((one) => !live[keyOf(one)]),
     ...Object.values(live).filter((one) => !one.hidden?.length),
   ];
-  const point = (own) => (reading) => {
+  const point = (isTyped) => (reading) => {
     const { n, shares } = measured(reading);
     return {
-      own,
-      text: own ? reading.text : reading.words,
+      isTyped,
+      text: isTyped ? reading.text : reading.words,
       n,
       shares,
       now: shares.map((list) => (only ? list[only - 1] : mean(list))),
@@ -101,8 +101,8 @@ function scaleOf(points) {
 function lookedAt({ near, spot, text: typed }, points) {
   const chosen = near ?? spot;
   if (chosen !== null && chosen < points.length) return chosen;
-  const own = points.findIndex((point) => point.own && point.text === typed);
-  return own >= 0 ? own : Math.floor(points.length / 2);
+  const found = points.findIndex((point) => point.isTyped && point.text === typed);
+  return found >= 0 ? found : Math.floor(points.length / 2);
 }
 
 /**
@@ -115,7 +115,9 @@ function chart(points, picked, heights, title) {
   const spot = (n, share) => `${x(n).toFixed(1)} ${y(share).toFixed(1)}`;
   const curve = (list) => `M${list.map(([n, share]) => spot(n, share)).join("L")}`;
   const places = points.map((_, i) => i);
-  const [first, own] = [places.filter((i) => !points[i].own), places.filter((i) => points[i].own)];
+  const [first, typed] = [false, true].map((isTyped) =>
+    places.filter((i) => points[i].isTyped === isTyped),
+  );
   const even = Array.from({ length: 40 }, (_, i) => FEWEST * (longest / FEWEST) ** (i / 39)).map(
     (n) => [n, 1 / n],
   );
@@ -143,7 +145,7 @@ function chart(points, picked, heights, title) {
         { class: which ? "sep" : "cls" },
         element("path", { d: curve(first.map((i) => [points[i].n, heights[which][i]])) }),
         dots(first, which, 2.4),
-        element("g", { class: "own" }, dots(own, which, which ? 3 : 5)),
+        element("g", { class: "own" }, dots(typed, which, which ? 3 : 5)),
       ),
     ),
     line(`M${x(one.n).toFixed(1)} ${y(0)}V${y(heights[0][picked]).toFixed(1)}`, { class: "drop" }),
@@ -162,7 +164,7 @@ function chart(points, picked, heights, title) {
 function layers({ shares }, only) {
   const all = [mean(shares[0]), ...shares[0]];
   const button = (share, i) => {
-    const its = {
+    const attributes = {
       type: "button",
       "aria-pressed": String(i === only),
       tabindex: i === only ? 0 : -1,
@@ -170,7 +172,7 @@ function layers({ shares }, only) {
     };
     return html`<td>${element(
       "button",
-      its,
+      attributes,
       html`<i style="--share: ${share.toFixed(3)}"></i><b>${i || "all"}</b> <span>${two(
         share,
       )}</span>`,
@@ -195,10 +197,10 @@ function shortened(sentence) {
 }
 
 /** In words: what the sentence gives to [CLS], and what that would be in equal parts. */
-function telling({ n, now, text: sentence, own }, only) {
+function telling({ n, now, text: sentence, isTyped }, only) {
   const where = only ? `In layer ${only}` : "In all layers";
   return html`<b class="sentence">${shortened(sentence)}</b>${
-    own ? "" : html` <span class="note">(first words of a text)</span>`
+    isTyped ? "" : html` <span class="note">(first words of a text)</span>`
   }<br>
 ${n} tokens. ${where}, [CLS] gets <b class="number weight">${two(now[0])}</b> of the weight, [SEP]
 ${two(now[1])}. In equal parts each would get ${two(1 / n)}.`;
@@ -258,7 +260,12 @@ yours among them. A share is the mean over all heads and all tokens that ask. Da
         html`<div class="visually-hidden" data-part="table">${table(
           "Shares by length",
           ["sentence", "tokens", "[CLS]", "[SEP]"],
-          points.map(({ text: own, n, now }) => [shortened(own), n, two(now[0]), two(now[1])]),
+          points.map(({ text: sentence, n, now }) => [
+            shortened(sentence),
+            n,
+            two(now[0]),
+            two(now[1]),
+          ]),
         )}</div>`,
     ];
   },

@@ -4,8 +4,7 @@
  */
 import { at, distance, placed, through } from "../kit/geometry.js";
 import { element, html, sheet, text } from "../kit/markup.js";
-import { two } from "../kit/numbers.js";
-import { dot } from "./reading.js";
+import { cosineText, dot } from "./reading.js";
 
 const scaled = (a, factor) => a.map((x) => x * factor);
 const minus = (a, b) => a.map((x, k) => x - b[k]);
@@ -364,13 +363,14 @@ function steps({ cosines }, layer) {
   const button = (cosine, i) => {
     const picked = i === layer;
     const place = i ? `after layer ${i}` : "before the first layer";
-    const its = {
+    const attributes = {
       type: "button",
-      "aria-label": `${i} ${said(cosine)}: cosine ${place}`,
+      "aria-label": `${i} ${cosineText(cosine)}: cosine ${place}`,
       "aria-pressed": String(picked),
       tabindex: picked ? 0 : -1,
     };
-    return html`<td>${element("button", its, html`<b>${i}</b> <span>${said(cosine)}</span>`)}</td>`;
+    const content = html`<b>${i}</b> <span>${cosineText(cosine)}</span>`;
+    return html`<td>${element("button", attributes, content)}</td>`;
   };
   return html`<div class="layers"><p class="note">Their cosine after 0, 1, … ${cosines.length - 1}
 layers</p>
@@ -388,13 +388,13 @@ data-part="layers"><tr>${cosines.map(button)}</tr></table></div>`;
 function tokensOf({ tokens, at: places }, which) {
   const names = tokens.map(namesOf);
   const token = (text, i) => {
-    const its = {
+    const attributes = {
       type: "button",
       "data-word": names[which][i],
       "aria-pressed": String(i === places[which]),
     };
     return names[1 - which].includes(names[which][i])
-      ? element("button", its, text)
+      ? element("button", attributes, text)
       : element("span", {}, text);
   };
   return html`<p class="follow ${KINDS[which]}" data-key="${tokens.join(" ")}" role="group"
@@ -403,7 +403,6 @@ aria-label="The words of sentence ${which + 1}">${element("i", {
   })}${tokens[which].map(token)}</p>`;
 }
 
-const said = (x) => two(x).replace("-0.00", "0.00").replace("-", "−");
 const after = (layer) => (layer ? html`After layer <b>${layer}</b>` : "Before the first layer");
 
 /** In words: how alike the two are, and how far this plane is to be trusted. */
@@ -415,17 +414,17 @@ function telling(s, found) {
     "span",
     { "data-key": `${s.after},${found.at},${found.texts}` },
     html`${after(s.after)}, <b class="mark first">${a}</b> and <b class="mark second">${b}</b> have
-the cosine <b class="number">${said(cosine)}</b>.
+the cosine <b class="number">${cosineText(cosine)}</b>.
 ${same ? "Both start at one point: the same word at the same place." : ""}`,
   )}</p>`;
 }
 
 /** The picture for those who do not see it. */
-function heard({ tokens, at: places, cosines }) {
+function description({ tokens, at: places, cosines }) {
   const [a, b] = places.map((place, which) => tokens[which][place]);
   return (
     `The ways of ${a} and ${b} through the layers; their cosine after 0 to ` +
-    `${cosines.length - 1} layers: ${cosines.map(said).join(", ")}`
+    `${cosines.length - 1} layers: ${cosines.map(cosineText).join(", ")}`
   );
 }
 
@@ -470,7 +469,7 @@ export const path = {
         found,
         layer,
         s.dot,
-        heard(found),
+        description(found),
       )}</div>`,
       html`<div class="measured">${steps(found, s.after)}<p class="play"><button type="button"
 name="play">${s.stepping ? "Stop" : "Through the layers"}</button></p>

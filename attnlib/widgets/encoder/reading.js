@@ -7,7 +7,7 @@
  * Recorded, it is { text, hidden, tokens, weights }, as attnlib packs them, and `only` the [layer,
  * head] that it has.
  */
-import { transpose } from "../kit/numbers.js";
+import { transpose, two } from "../kit/numbers.js";
 
 export const N_LAYERS = 6;
 export const N_HEADS = 12;
@@ -15,6 +15,9 @@ export const D_HEAD = 32;
 const D_MODEL = N_HEADS * D_HEAD;
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** A cosine or another score with two decimals and a true minus. */
+export const cosineText = (x) => two(x).replace("-0.00", "0.00").replace("-", "−");
 
 /** The step in which weights are recorded. */
 export const UNIT = 0.01;

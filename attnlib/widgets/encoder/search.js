@@ -4,8 +4,7 @@
  */
 import { bytesOf } from "../kit/base64.js";
 import { element, html, table } from "../kit/markup.js";
-import { two } from "../kit/numbers.js";
-import { dot, keyOf } from "./reading.js";
+import { cosineText, dot, keyOf } from "./reading.js";
 
 /** The words of a text, small, each once, in order. */
 export const wordsOf = (sentence) =>
@@ -18,9 +17,9 @@ export const wordsOf = (sentence) =>
 export function byWords(question, library) {
   const have = library.map((sentence) => new Set(wordsOf(sentence)));
   const worth = (word) => Math.log(library.length / have.filter((words) => words.has(word)).length);
-  const asked = wordsOf(question);
+  const questionWords = wordsOf(question);
   return have.map((words) => {
-    const common = asked.filter((word) => words.has(word));
+    const common = questionWords.filter((word) => words.has(word));
     return { common, score: common.reduce((sum, word) => sum + worth(word), 0) };
   });
 }
@@ -47,14 +46,14 @@ export function vectorsOf(base64, many) {
 export function cosinesFor(question, sentences, { readings, live }) {
   const recorded = readings.filter((one) => one.sentences);
   const read = (text) => live?.[keyOf({ text })]?.embedding ?? vectorIn(recorded, text);
-  const asked = read(question);
+  const questionVector = read(question);
   return sentences.map((sentence) => {
     for (const { sentences: library, questions } of recorded) {
       const i = library.indexOf(sentence);
       if (i >= 0 && questions[question]) return questions[question][i] / 10000;
     }
-    const vector = asked && read(sentence);
-    return vector ? dot(asked, vector) : null;
+    const vector = questionVector && read(sentence);
+    return vector ? dot(questionVector, vector) : null;
   });
 }
 
@@ -99,7 +98,6 @@ export function standing(s, now) {
 
 // ------------------------------------------------------------------------------- the picture
 
-const said = (x) => two(x).replace("-0.00", "0.00").replace("-", "−");
 const LETTERS = { wide: 34, narrow: 18 }; // of a line of a card, about
 
 /** A sentence with the words that it shares marked. */
@@ -148,13 +146,13 @@ function ranking(
         style: `--share: ${Math.max(cosines[i] ?? 0, 0).toFixed(3)}`,
       }),
       element("span", { class: "text" }, sentences[i]),
-      element("span", { class: "score" }, said(cosines[i])),
+      element("span", { class: "score" }, cosineText(cosines[i])),
     );
   const shared = (i) =>
     element(
       "div",
       { class: ["card shared", ...kindOf(i)].join(" "), "data-sentence": i, style: y(right[i]) },
-      element("span", { class: "score" }, said(words[i].score)),
+      element("span", { class: "score" }, cosineText(words[i].score)),
       element(
         "span",
         { class: "text", "data-key": words[i].common.join() },
@@ -197,10 +195,11 @@ function telling(s, { cosines, words, places, answered }) {
   const level = words.filter((one) => Math.abs(one.score - score) < 1e-9).length;
   const shares = common.length
     ? html`It shares ${common.map((word, k) => html`${k ? ", " : ""}<b>${word}</b>`)}:
-${said(score)}${level > 1 ? html`, as ${level - 1} other${level > 2 ? "s do" : " does"}` : ""}.`
+${cosineText(score)}${level > 1 && html`, as ${level - 1} other${level > 2 ? "s do" : " does"}`}.`
     : "It shares no word with the question.";
   if (cosines[i] === null) return html`“${sentences[i]}” has not been read yet. ${shares}`;
-  return html`“${sentences[i]}” has the cosine <b class="number">${said(cosines[i])}</b>, place
+  return html`“${sentences[i]}” has the cosine
+<b class="number">${cosineText(cosines[i])}</b>, place
 ${places[0][i] + 1} of ${sentences.length} by meaning. ${shares}`;
 }
 
@@ -270,9 +269,9 @@ counts little; what is level stands as it was typed.</p>`,
           s.sentences.map((text, i) => [
             text,
             found.places[0][i] + 1,
-            said(found.cosines[i]),
+            cosineText(found.cosines[i]),
             found.places[1][i] + 1,
-            said(found.words[i].score),
+            cosineText(found.words[i].score),
           ]),
         )}</div>`,
     ];

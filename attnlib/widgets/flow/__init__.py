@@ -187,13 +187,8 @@ class Flow(CourseWidget):
                 raise ValueError(f"{name} needs shape {shape}; got {given.get(name, 'nothing')}")
         if not 0 <= state["head"] < heads:
             raise ValueError(f"head needs a number from 0 to {heads - 1}; got {state['head']}")
-        if state["stage"] not in (stages := _stages(state)):
-            raise ValueError(f"stage needs one of {', '.join(stages)}; got {state['stage']}")
-
-    @property
-    def stages(self):
-        """The names of the stages, in order."""
-        return _stages(self.state)
+        if state["stage"] not in (there := stages(state)):
+            raise ValueError(f"stage needs one of {', '.join(there)}; got {state['stage']}")
 
     def _project(self, rows, weights):
         projected = np.array(rows) @ np.array(weights)
@@ -273,8 +268,8 @@ def _read(name, value):
     return (matrix + 0.0).tolist()
 
 
-def _stages(state):
-    """The stages of a state: those of the parts that it has."""
+def stages(state):
+    """Return the names of the stages in order: those whose parts this state has."""
     there = {
         "mask": state["mask"] == "causal",
         "heads": state["heads"] > 1,

@@ -52,7 +52,7 @@ const MATRICES = {
 };
 const rowsOf = (given) => (Array.isArray(given[0]) ? given : [given]);
 
-/** Text in which {Q:roles} have their colours. */
+/** Text in which {Q:roles} have their colors. */
 const ROLES = { Q: "query", K: "key", V: "value", A: "weight" };
 const spoken = (says, tag = "b", inner = (piece) => piece) =>
   says.split(/(\{\w:[^}]*\})/).map((piece) => {
@@ -81,8 +81,8 @@ function formula(written) {
 function reading(s, flow, now, found) {
   if (!found) {
     return html`<p class="formula">${formula(flow.stages[now.s].equation)}</p>
-<p class="hint">Point at a number, or tap it, to see what it is made of. Click a weight to see it
-under the microscope.</p>`;
+<p class="hint">Point at a number, or tap it, to see what it is made of. Click a weight to see how
+it was calculated.</p>`;
   }
   const { terms, step } = found;
   const piece = ({ text, role, k }) => {
@@ -313,7 +313,11 @@ export function picture(s) {
           { look: shown, found },
         );
   const key = (name, label, sign, disabled) =>
-    element("button", { type: "button", name, "aria-label": label, disabled }, sign);
+    element(
+      "button",
+      { type: "button", name, "aria-label": label, disabled, "data-gesture": name === "next" },
+      sign,
+    );
   const caption = ({ title, says }, k) => html`<b>${k + 1} ${title}.</b> ${spoken(says)}`;
   const draw = (falls) =>
     s.sheet === null || s.sheet === (falls ? "falls" : "lies") ? sheet(falls) : () => sheet(falls);
@@ -422,8 +426,8 @@ export function code(s) {
     ...have.flatMap(array),
     "",
     "def softmax(scores):",
-    "    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))",
-    "    return powers / powers.sum(axis=-1, keepdims=True)",
+    "    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))",
+    "    return exponentials / exponentials.sum(axis=-1, keepdims=True)",
     "",
     ...(s.layer
       ? [

@@ -54,7 +54,7 @@ function metro(points, r = 12) {
   return `${d}L${spot(...points.at(-1))}`;
 }
 
-/** How wide a cell is: a stripe, a colour, brief with one decimal, open with three. */
+/** How wide a cell is: a stripe, a color, brief with one decimal, open with three. */
 function cellWidths({ matrices }, id) {
   if (id === "P") return [40, 46, 54, 58]; // its columns are words
   const all = matrices.flatMap((made) => made[id]).flat();

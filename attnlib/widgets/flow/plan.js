@@ -63,7 +63,7 @@ export function compute(s) {
 /** What a block is called, what it holds, its role, the stage that makes it. */
 const BLOCKS = {
   M: ["M", "memory", "ink", "rows"],
-  X: ["X", "one row a word", "ink", "rows"],
+  X: ["X", "one row for each word", "ink", "rows"],
   Q: ["Q", "queries", "query", "qkv"],
   K: ["Kᵀ", "keys", "key", "qkv"],
   G: ["S", "scores", "weight", "scores"],
@@ -84,16 +84,16 @@ const BLOCKS = {
 const STAGES = {
   rows: [
     "Rows",
-    "Each word becomes a row of numbers. From here on it keeps to its own lane.",
+    "Each word becomes a row of numbers, and from here on it keeps to its own lane.",
     "X M",
     "start",
     2,
-    "X, one row a word",
+    "X, one row for each word",
   ],
   qkv: [
     "Q, K, V",
-    "Three matrices turn each row into a {Q:query} that asks, a {K:key} that answers and a " +
-      "{V:value} to hand over.",
+    "Three matrices make a {Q:query} of each row, what the word is looking for; a {K:key}, what " +
+      "it can be found by; and a {V:value}, what others get from it.",
     "X M Q K V",
     "attend",
     4,
@@ -110,8 +110,8 @@ const STAGES = {
   ],
   scale: [
     "Scale",
-    "Each score is divided by √{d_k}. A {K:key} has {d_k} numbers, and longer sums would spread " +
-      "further.",
+    "Each score is divided by √{d_k}, because a {K:key} has {d_k} numbers. With more numbers, " +
+      "scores tend to be larger.",
     "G",
     "attend",
     2.4,
@@ -127,17 +127,17 @@ const STAGES = {
   ],
   softmax: [
     "Softmax",
-    "Powers of e, each divided by the sum of its row: shares that sum to 1, the {A:attention " +
-      "weights}.",
+    "The exponential of each score is divided by the sum of its row. This gives the {A:attention " +
+      "weights}, which sum to 1.",
     "G",
     "attend",
     5,
     "{A:A} = softmax( S / √d_k )",
   ],
   blend: [
-    "Blend",
-    "Each word takes from every {V:value} as much as its {A:weight} says: a ribbon is as wide as " +
-      "its weight.",
+    "Average",
+    "Each output is an average of all {V:values}, weighted by the {A:weights}. A ribbon is as " +
+      "wide as its weight.",
     "G V Z",
     "blend",
     5,
@@ -204,8 +204,8 @@ const STAGES = {
   ],
   whole: [
     "Whole",
-    "The whole way: words meet only in the {A:crossing} and the {V:ribbons}. Everywhere else " +
-      "each keeps to its lane.",
+    "The whole calculation. The words only meet where {A:queries cross keys} and in the " +
+      "{V:ribbons}. Everywhere else, each word keeps to its own lane.",
     "",
     "whole",
     1,

@@ -39,8 +39,8 @@ export function explain(plan, name, now, head) {
       lines.flatMap((line) => [line, `${line}.${i}`]),
     );
   const num = (x) => short(x, digits);
-  /** A power may be tiny; divided by another tiny one, its first digits count. */
-  const power = (x) =>
+  /** An exponential may be tiny; divided by another tiny one, its first digits count. */
+  const exact = (x) =>
     x === 0 || x >= 0.1 || (digits === 6 && x >= 1e-3)
       ? num(x)
       : x < 1e-4
@@ -167,7 +167,7 @@ export function explain(plan, name, now, head) {
       const at = Math.floor(j / d_v);
       const { A, V } = plan.matrices[at];
       const head = given.heads > 1 ? `, head ${at + 1}` : "";
-      found.title = `${who}’s blend${head}, number ${(j % d_v) + 1}`;
+      found.title = `${who}’s output${head}, number ${(j % d_v) + 1}`;
       begin();
       products(A[i], column(V, j % d_v), "weight", "value", (k) =>
         at === head ? [`G.${i}.${k}`, `V.${k}.${j % d_v}`] : [],
@@ -221,18 +221,21 @@ export function explain(plan, name, now, head) {
     },
   };
   function share(scores, listed, role, value) {
-    const powers = scores.map(Math.exp);
-    begin("power");
-    if (!powers.every(Number.isFinite)) {
+    const exponentials = scores.map(Math.exp);
+    const becomes = role === "weight" ? "weight" : "probability";
+    begin("exponential");
+    if (!exponentials.every(Number.isFinite)) {
       say("e^x is too large here, so the row’s largest is subtracted first");
-      begin("share");
+      begin(becomes);
       return say(num(value), `${role} result`);
     }
     say(`e^${num(scores[j])} = `);
-    say(power(powers[j]), "ink result");
-    begin("share");
+    say(exact(exponentials[j]), "ink result");
+    begin(becomes);
     say(
-      `${power(powers[j])} ÷ ${listed ? `(${powers.map(power).join(" + ")})` : power(sum(powers))}`,
+      `${exact(exponentials[j])} ÷ ${
+        listed ? `(${exponentials.map(exact).join(" + ")})` : exact(sum(exponentials))
+      }`,
     );
     return result(value, role);
   }

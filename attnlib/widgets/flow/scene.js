@@ -475,12 +475,12 @@ function crossing(c) {
         way < 1 ? doing : shared ? `${short(score, 1)}→${short(divided, 2)}` : short(score, 1);
       const above = size >= 56 && scaled > 0 && wide(was, 12.4) < size - 8;
       const drawn = fits ? said + (above ? ` ${was}` : "") : short(value);
-      const told = closed ? short(-Infinity) : drawn;
+      const written = closed ? short(-Infinity) : drawn;
       return cell(
         c,
         `G.${i}.${j}`,
         "weight",
-        `${plan.names[i]} asks, ${plan.answers[j]} answers: ${told}`,
+        `${plan.names[i]} asks, ${plan.answers[j]} answers: ${written}`,
         rect(x, y, size, height, {
           rx: 4,
           fill: tint(fits || shared ? "weight" : "ink", fill),

@@ -1,4 +1,4 @@
-"""HeadsViewer: the attention weights of every head of every layer, handed over from Python."""
+"""HeadsViewer: the attention weights of every head of every layer, given from Python."""
 
 import string
 
@@ -8,10 +8,10 @@ import traitlets
 from attnlib.widgets.kit.base import CourseWidget
 
 MAX_TOKENS = 64
-SLACK = 1e-3  # by which a row may miss 1, or 0: half precision rounds
+SLACK = 1e-3  # by which the sum of a row may differ from 1 or 0, because half precision rounds
 DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 SHORT = 40  # a step below this is a single digit
-# What a step stands for: half hundredths from 0.1 on, and below, finer ones the closer to 0.
+# The weight of each step: half hundredths from 0.1 on, and below, finer ones the closer to 0.
 LEVELS = np.concatenate([0.1 * (np.arange(SHORT) / SHORT) ** 2, np.arange(20, 201) / 200])
 LINES = ("row", "all")
 
@@ -34,28 +34,27 @@ class HeadsViewer(CourseWidget):
     mask : array_like of bool, broadcasting to (n, n), optional
         True = may attend; the other cells are hatched.
     title : str
-        Stands above the widget.
+        A heading above the widget.
     text, layer, head : int
-        What is shown large.
+        Which head is shown large.
     row : int
-        The token whose row is looked at; the last one of a text that has fewer.
+        The token whose row is shown; the last one of a text that has fewer.
     lines : {"row", "all"}
-        Whose lines are drawn: those of the picked token, or those of all.
+        Whether lines are drawn for the picked token or for all tokens.
 
     Raises
     ------
     TypeError
         If tokens, a title or an array is of the wrong kind.
     ValueError
-        If sizes do not match, a row of weights is none, a weight falls on a blocked key, or a
+        If sizes do not match, a row of weights is invalid, a weight falls on a blocked key, or a
         number is outside its range.
 
     Notes
     -----
     The page gets each weight in 221 steps, with the right two decimals: it may be off by 0.005, the
     mean entropy of a head by a hundredth. A step takes one or two characters; compressed, 6 layers
-    of 12 heads over 11 tokens take 7 KB. What the page says is computed from these;
-    `weights` and `all_weights` are exactly what was handed over.
+    of 12 heads over 11 tokens take 7 KB. What the page says is computed from these steps.
     """
 
     texts = traitlets.List(read_only=True).tag(sync=True)
@@ -103,45 +102,27 @@ class HeadsViewer(CourseWidget):
     @traitlets.validate("text", "layer", "head", "row")
     def _check_number(self, proposal):
         name, value = proposal["trait"].name, proposal["value"]
-        n_layers, n_heads = self._at(0)[1].shape[:2]
+        n_layers, n_heads = self._sizes
         longest = max(len(tokens) for tokens, _, _ in self._texts.values())
         end = {"text": len(self._texts), "layer": n_layers, "head": n_heads, "row": longest}[name]
         if isinstance(value, bool) or not 0 <= value < end:
             raise ValueError(f"{name} needs a whole number from 0 to {end - 1}; got {value}")
         return value
 
-    @property
-    def tokens(self):
-        """The tokens of the picked text."""
-        return list(self._at(self.text)[0])
-
-    @property
-    def all_weights(self):
-        """The weights of the picked text, all heads, (n_layers, n_heads, n, n)."""
-        return self._at(self.text)[1]
-
-    @property
-    def weights(self):
-        """The weights of the picked head, (n, n): queries in rows, keys in columns."""
-        return self.all_weights[self.layer, self.head]
-
-    @property
-    def mask(self):
-        """True where a query of the picked text may attend to a key, (n, n)."""
-        return self._at(self.text)[2]
-
     def __repr__(self):
         """Return the state without the arrays: the same text in every run."""
-        n_layers, n_heads = self.all_weights.shape[:2]
+        n_layers, n_heads = self._sizes
         state = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
         return f"HeadsViewer({n_layers} x {n_heads} heads, texts={list(self._texts)}, {state})"
 
-    def _at(self, text):
-        """Tokens, weights and mask of a text."""
-        return list(self._texts.values())[text]
+    @property
+    def _sizes(self):
+        """The numbers of layers and heads, which all texts have in common."""
+        _, weights, _ = next(iter(self._texts.values()))
+        return weights.shape[:2]
 
 
-# What is handed over.
+# What is given: tokens, weights and masks.
 
 
 def _steps(weights):
@@ -153,7 +134,7 @@ def _steps(weights):
 
 
 def _digits(step):
-    """A step as one digit or two, the first of which tells how many."""
+    """A step as one digit or two; the first shows which."""
     if step < SHORT:
         return DIGITS[step]
     high, low = divmod(step - SHORT, len(DIGITS))
@@ -187,7 +168,7 @@ def _read_texts(tokens, weights, mask):
 
 
 def _read_text(whose, tokens, weights, mask=None):
-    """Tokens, weights and mask of one text, checked; `whose` tells errors which text it is."""
+    """Tokens, weights and mask of one text, checked; `whose` names the text in errors."""
     if not isinstance(tokens, (list, tuple)) or not all(isinstance(t, str) for t in tokens):
         raise TypeError(f"tokens{whose} must be a list of str; got {tokens!r}")
     n = len(tokens)
@@ -206,7 +187,7 @@ def _read_text(whose, tokens, weights, mask=None):
 
 
 def _read_weights(whose, n, weights):
-    """Weights as a new array (n_layers, n_heads, n, n) that cannot be changed."""
+    """Weights as a new array (n_layers, n_heads, n, n), which later changes do not reach."""
     try:
         array = np.array(weights)
     except ValueError:
@@ -233,12 +214,11 @@ def _read_weights(whose, n, weights):
             f"each row of weights{whose} must sum to 1, or to 0 where there is nothing to attend "
             f"to; got {sums[layer, head, i]:g} in layer {layer}, head {head}, row {i}"
         )
-    array.flags.writeable = False
     return array
 
 
 def _read_mask(whose, n, mask):
-    """A mask as a new array (n, n) that cannot be changed."""
+    """A mask as a new array (n, n), which later changes do not reach."""
     try:
         array = np.array(True if mask is None else mask)
     except ValueError:

@@ -244,7 +244,7 @@ ${deed}${largest}`,
       "Heatmap of the picked head's weights; the table below holds the numbers",
       heatmap(now, HEAT),
     )}${links(now, s.lines)}</div>`,
-    html`<p class="cell" data-part="cell">${said(s.pointed, now)}</p>`,
+    html`<p class="cell" data-part="cell">${cellText(s.pointed, now)}</p>`,
     buttons(),
     sharePanel(s.lens && weightOf(s.lens, now)),
     () => html`<div class="visually-hidden" data-part="table">${weightTable(now)}</div>`,
@@ -252,7 +252,7 @@ ${deed}${largest}`,
 }
 
 /** What stands under the drawings: the cell that is pointed at. */
-function said(pointed, { tokens, weights, allowed }) {
+function cellText(pointed, { tokens, weights, allowed }) {
   if (!pointed || pointed.i >= tokens.length || pointed.j >= tokens.length)
     return "Tap a weight to see what it tells.";
   const { i, j } = pointed;

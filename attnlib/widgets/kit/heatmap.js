@@ -18,6 +18,9 @@ export function weightTable({ tokens, weights, allowed: may }) {
 export const cellInk = (weight) =>
   weight < 0.635 ? "cell-low" : weight < 0.845 ? "cell-mid" : "cell-high";
 
+/** The side of a cell, in a drawing's units, from which two decimals keep apart from the next. */
+export const ROOM_FOR_DIGITS = 34;
+
 /** For each value in a matrix, in order: the value, and a path down all cells that hold it. */
 export function runs(matrix) {
   const n = matrix.length;
@@ -63,7 +66,7 @@ export function heatmap({ tokens, weights, allowed: may, row, top: most }, { lef
   const frame = { x: left, y: top + row * side, width: size, height: side, class: "frame" };
   return [
     element("g", { transform: place, class: "cells" }, shades(weights, 50)),
-    element("path", { d: hatches(), class: "hatch" }),
+    element("path", { d: hatches(may, { left, top, size }), class: "hatch" }),
     tokens.map((token, i) => {
       const y = top + middle(i) + 4;
       const asks = { "text-anchor": "end", "font-weight": i === row ? "bold" : "normal" };
@@ -75,28 +78,39 @@ export function heatmap({ tokens, weights, allowed: may, row, top: most }, { lef
         (side >= 10 || i === row) && text(cut(token), left - 8, y, "query", asks),
         (side >= 10 || i === most) &&
           element("text", { transform: turned, fill: "var(--key)" }, cut(token)),
-        side >= 27 && weights[i].map(number),
+        side >= ROOM_FOR_DIGITS && weights[i].map(number),
       ];
     }),
     element("rect", { x: left, y: top, width: size, height: size, class: "edge" }),
     element("rect", frame),
   ];
+}
 
-  /** Diagonals across the cells that are blocked: forbidden looks different from zero. */
-  function hatches() {
-    const parts = side >= 10 ? [1 / 3, 2 / 3, 1] : [1];
-    const cell = (i, j) => {
-      const [x, y] = [left + j * side, top + i * side];
-      return parts.map((part) => {
-        const [reach, rest] = [short(part * side), short(side - part * side)];
-        const upper = `M${short(x)} ${short(y + part * side)}l${reach} -${reach}`;
-        return part < 1
-          ? `${upper}M${short(x + part * side)} ${short(y + side)}l${rest} -${rest}`
-          : upper;
-      });
-    };
-    return may.flatMap((cells, i) => cells.flatMap((free, j) => (free ? [] : cell(i, j)))).join("");
+/**
+ * Diagonals across the cells that are blocked, so that forbidden looks different from zero. On one
+ * diagonal x + y is the same everywhere, and a line runs on through neighboring blocked cells: a
+ * causal mask of 64 x 64 cells needs 125 lines instead of 2016.
+ */
+function hatches(may, { left, top, size }) {
+  const n = may.length;
+  const unit = size / (3 * n); // three diagonals meet each side of a cell, one if it is small
+  const step = 3 * unit >= 10 ? 1 : 3;
+  const short = (x) => Number(x.toFixed(2));
+  const blocked = (x, y) => y > 0 && x < 3 * n && !may[Math.floor((y - 1) / 3)][Math.floor(x / 3)];
+  let path = "";
+  for (let sum = step; sum < 6 * n; sum += step) {
+    let start = Math.max(sum - 3 * n, 0);
+    for (let x = start; x <= Math.min(sum, 3 * n); x += step) {
+      if (blocked(x, sum - x)) continue;
+      if (x > start) {
+        const reach = short((x - start) * unit);
+        const from = `M${short(left + start * unit)} ${short(top + (sum - start) * unit)}`;
+        path += `${from}l${reach} -${reach}`;
+      }
+      start = x + step;
+    }
   }
+  return path;
 }
 
 /** The cell of a heatmap on a sheet `width` units wide under the pointer, or null. */

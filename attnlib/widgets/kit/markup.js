@@ -63,15 +63,15 @@ export function slider(name, { bounds }, more) {
 }
 
 /**
- * A status named `part` that says `said`; nothing takes no room. What is `folded`, under its
- * summary, is for readers without JavaScript, and for the end of a chapter on paper
+ * A status named `part` with this message; without one it takes no room. `details`, {summary:
+ * content}, are for readers without JavaScript, and for the end of a chapter on paper
  * (_ext/pages/static/book.js).
  */
-export function statusLine(part, said, folded = {}) {
-  const fold = ([summary, content]) =>
+export function statusLine(part, message, details = {}) {
+  const closed = ([summary, content]) =>
     html`<details><summary>${summary}</summary><p>${content}</p></details>`;
-  return html`<div class="told"><p role="status"
-data-part="${part}">${said}</p>${Object.entries(folded).map(fold)}</div>`;
+  return html`<div class="status-line"><p role="status"
+data-part="${part}">${message}</p>${Object.entries(details).map(closed)}</div>`;
 }
 
 /** The buttons that every widget with a state has, after those of its own. */
@@ -91,7 +91,7 @@ export function sheet(part, width, height, label, ...content) {
   return element("svg", all, content);
 }
 
-/** A line of text in a drawing, in the colour of a role of the palette. */
+/** A line of text in a drawing, in the color of a role of the palette. */
 export function text(content, x, y, role = "muted", more = {}) {
   return element(
     "text",

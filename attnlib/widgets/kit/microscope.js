@@ -97,7 +97,7 @@ function meeting(query, key) {
 }
 
 /**
- * A row of shares in one bar, the one that is looked at in full colour; names where they fit below.
+ * A row of shares in one bar, the one that is looked at in full color; names where they fit below.
  */
 function sharing(weights, names, j) {
   const room = (k) => LETTER * names[k].length;
@@ -105,12 +105,12 @@ function sharing(weights, names, j) {
     weights.slice(0, k).reduce((total, a) => total + a * WIDE, 0),
   );
   // Where the picked one's name stands, whatever its share.
-  const own = Math.max(Math.min(starts[j], WIDE - room(j)), 0);
+  const start = Math.max(Math.min(starts[j], WIDE - room(j)), 0);
   const fits = (k) =>
-    room(k) < weights[k] * WIDE && (starts[k] + room(k) < own || starts[k] > own + room(j));
+    room(k) < weights[k] * WIDE && (starts[k] + room(k) < start || starts[k] > start + room(j));
   const parts = weights.map((a, k) => [
     bar(starts[k], 0, Math.max(a * WIDE - 0.6, 0), 18, "weight", { opacity: k === j ? 1 : 0.3 }),
-    k === j ? word(names[k], own, 33, "key") : fits(k) && word(names[k], starts[k], 33),
+    k === j ? word(names[k], start, 33, "key") : fits(k) && word(names[k], starts[k], 33),
   ]);
   const label = weights.map((a, k) => `${names[k]} ${a.toFixed(3)}`).join(", ");
   return element(
@@ -150,7 +150,7 @@ function stacking(weights, values, names, j) {
   });
   const label =
     `The output: ` +
-    `${ends.map((all) => signed(Number(all.at(-1).toFixed(4)))).join(", ")}; in full colour what ` +
+    `${ends.map((all) => signed(Number(all.at(-1).toFixed(4)))).join(", ")}; in full color what ` +
     `${names[j]} gives`;
   return element(
     "svg",

@@ -16,8 +16,11 @@ import re
 from pathlib import Path
 
 _WIDGETS = Path(__file__).parent.parent
-# All pages with widgets load these files, so they are joined: one request instead of six.
-_KIT = {"heatmap", "keyboard_grid", "markup", "mount", "numbers", "progress"}
+# Most pages with widgets load these files, so they are joined: one request instead of many.
+_KIT = {
+    *("base64", "geometry", "heads_grid", "heatmap", "keyboard_grid"),
+    *("markup", "mount", "numbers", "progress"),
+}
 _IMPORT = re.compile(
     r'^import \{(\s*\w+(?:,\s*\w+)*,?\s*)\} from "(\.[\w./]*/\w+)\.js";\n', re.MULTILINE
 )

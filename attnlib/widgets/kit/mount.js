@@ -236,6 +236,8 @@ function mount({ bounds, pageState, label, picture, still, code, pose, live }, m
     else view.set(start);
     view.say("");
   });
+  // What the page sets, it plays: see _ext/widgets/static/widget_host.js.
+  view.listen(root, "play", ({ detail }) => (pose ? view.glide(detail) : view.set(detail)));
   model.on("change", view.redraw);
   live(view); // the picture of the start stands there: only what this changes is drawn
   fieldset.disabled = false;
@@ -248,7 +250,7 @@ function mount({ bounds, pageState, label, picture, still, code, pose, live }, m
 }
 
 /** Copies `lines` of code, also where the page may not reach the clipboard by itself. */
-export async function copy(view, lines, said = `Copied ${lines.length} lines of NumPy.`) {
+export async function copy(view, lines, message = `Copied ${lines.length} lines of NumPy.`) {
   const code = `${lines.join("\n")}\n`;
   try {
     await navigator.clipboard.writeText(code);
@@ -260,5 +262,5 @@ export async function copy(view, lines, said = `Copied ${lines.length} lines of 
     document.execCommand("copy");
     area.remove();
   }
-  view.say(said);
+  view.say(message);
 }

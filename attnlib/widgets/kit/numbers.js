@@ -52,9 +52,9 @@ export function softmax(row) {
   const top = Math.max(...row);
   if (top === -Infinity) return row.map(() => 0);
   // Unchanged by the shift, cannot overflow.
-  const powers = row.map((score) => Math.exp(score - top));
-  const total = powers.reduce((sum, power) => sum + power, 0);
-  return powers.map((power) => power / total);
+  const exponentials = row.map((score) => Math.exp(score - top));
+  const total = exponentials.reduce((sum, each) => sum + each, 0);
+  return exponentials.map((each) => each / total);
 }
 
 /** Which query may attend to which key: n rows of n booleans. */
@@ -97,7 +97,7 @@ export function wordVector(word, role, d) {
 /** What scores may be divided by, as a reader reads it. */
 export const DIVISORS = { sqrt: "√size", none: "1 (not scaled)", d_k: "size" };
 
-/** The place of the slider's stop that is nearest to d. */
+/** The index of the slider's stop that is nearest to d. */
 export const nearest = (stops, d) =>
   stops.reduce((best, stop, i) => (Math.abs(stop - d) < Math.abs(stops[best] - d) ? i : best), 0);
 

@@ -1,13 +1,16 @@
 /**
  * The reader's progress, which this browser keeps, and the events that announce it. The keys of the
- * storage and the names of the events are defined here alone.
+ * storage and the names of the events are defined here alone; the build gives them to the page's
+ * own scripts, book.js and widget_host.js (_ext/assets.py).
  */
 
-const STORE = "attention-by-hand";
-const PLACE = "attention-by-hand-place"; // the last chapter read, which book.js keeps
-const CHANGED = "attention-by-hand:progress";
+export const STORE = "attention-by-hand";
+export const PLACE = "attention-by-hand-place"; // the last chapter read, which book.js keeps
+export const CHANGED = "attention-by-hand:progress";
 // The page then opens what it kept closed (_ext/pages/static/book.js).
-const PREDICTED = "predicted";
+export const PREDICTED = "predicted";
+// The page then sets a picture as the event says (_ext/widgets/static/widget_host.js).
+export const PLAY = "attention-by-hand:play";
 
 /** Tells the page that the reader has an answer to a prediction, right or given up. */
 export function announcePrediction(view) {
@@ -36,6 +39,19 @@ export function record(id) {
   if (known?.includes(id)) return true;
   try {
     localStorage.setItem(STORE, JSON.stringify({ right: [...known, id] }));
+  } catch {
+    return false;
+  }
+  dispatchEvent(new Event(CHANGED));
+  return true;
+}
+
+/** Takes one id back; false where the browser forbids it. */
+export function takeBack(id) {
+  const known = progress();
+  if (known === null) return false;
+  try {
+    localStorage.setItem(STORE, JSON.stringify({ right: known.filter((each) => each !== id) }));
   } catch {
     return false;
   }

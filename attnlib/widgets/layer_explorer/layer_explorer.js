@@ -102,11 +102,11 @@ function attend(x, { w_q, w_k, w_v, w_o }) {
   const [queries, keys, values] = [w_q, w_k, w_v].map((w) => multiply(x, w));
   const d = D_MODEL / N_HEADS;
   const heads = Array.from({ length: N_HEADS }, (_, h) => {
-    const own = (matrix) => matrix.map((row) => row.slice(h * d, (h + 1) * d));
-    const scores = dotProducts(own(queries), own(keys), d);
+    const columnsOf = (matrix) => matrix.map((row) => row.slice(h * d, (h + 1) * d));
+    const scores = dotProducts(columnsOf(queries), columnsOf(keys), d);
     return multiply(
       scores.map((row) => softmax(row.map((s) => s / Math.sqrt(d)))),
-      own(values),
+      columnsOf(values),
     );
   });
   return multiply(
@@ -358,8 +358,8 @@ export function code({ residual, norm, feed_forward, depth, seed }) {
     "    return np.sqrt(12) * (((bits ^ (bits >> 16)) + 0.5) / 2**32 - 0.5).reshape(shape)",
     "",
     "def layer_norm(x):",
-    "    centred = x - x.mean(-1, keepdims=True)",
-    "    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)",
+    "    centered = x - x.mean(-1, keepdims=True)",
+    "    return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5)",
     "",
     "def attend(x, layer):",
     "    def weight(name):",

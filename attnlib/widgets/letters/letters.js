@@ -105,11 +105,11 @@ function answers(tokens) {
 export function mark(s, at) {
   const tokens = tokensOf(s.tests.slice(at, at + LONGEST));
   const { shares } = read(modelOf(s), tokens, s.off);
-  const asked = answers(tokens)
+  const answered = answers(tokens)
     .map((answer, i) => ({ answer, row: shares[i] }))
     .filter(({ answer }) => answer >= 0);
-  const right = asked.filter(({ answer, row }) => row.indexOf(Math.max(...row)) === answer);
-  return [right.length, asked.length];
+  const right = answered.filter(({ answer, row }) => row.indexOf(Math.max(...row)) === answer);
+  return [right.length, answered.length];
 }
 
 /** A model with these heads off, as a name. */
@@ -243,7 +243,7 @@ function board({ off, model, scores }) {
   const now = setting(model, off);
   const cell = (first, second, a, b) => {
     const name = setting(model, [...first.map((h) => [0, h]), ...second.map((h) => [1, h])]);
-    const said = name in scores ? scores[name] : "?";
+    const score = name in scores ? scores[name] : "?";
     const all = {
       type: "button",
       "aria-pressed": String(name === now),
@@ -255,9 +255,10 @@ function board({ off, model, scores }) {
       {
         ...all,
         "aria-label":
-          `layer 1: ${LEFT[a]}, layer 2: ${LEFT[b]}: ` + (said === "?" ? "not measured yet" : said),
+          `layer 1: ${LEFT[a]}, layer 2: ${LEFT[b]}: ` +
+          (score === "?" ? "not measured yet" : score),
       },
-      said,
+      score,
     )}</td>`;
   };
   return html`<table class="board" role="grid"
@@ -413,7 +414,7 @@ function measuring(view) {
     const name = setting(model, off);
     if (name in scores || name === running) return;
     running = name;
-    let [at, right, asked] = [0, 0, 0];
+    let [at, right, count] = [0, 0, 0];
     const slice = () => {
       if (running !== name || !view.root.isConnected) return;
       for (
@@ -422,10 +423,10 @@ function measuring(view) {
         at += LONGEST
       ) {
         const [good, all] = mark({ ...view.state(), model, off }, at);
-        [right, asked] = [right + good, asked + all];
+        [right, count] = [right + good, count + all];
       }
       if (at < tests.length) setTimeout(slice);
-      else view.set({ scores: { ...view.state().scores, [name]: (right / asked).toFixed(3) } });
+      else view.set({ scores: { ...view.state().scores, [name]: (right / count).toFixed(3) } });
     };
     setTimeout(slice);
   };

@@ -52,7 +52,7 @@ function linear(x, w, b) {
   });
 }
 
-/** Each row shifted to mean 0 and divided to variance 1, then scaled and shifted as was learnt. */
+/** Each row shifted to mean 0 and divided to variance 1, then scaled and shifted as was learned. */
 function layerNorm(x, gamma, beta) {
   return x.map((row) => {
     const mean = row.reduce((sum, each) => sum + each, 0) / row.length;

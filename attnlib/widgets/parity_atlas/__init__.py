@@ -1,4 +1,4 @@
-"""ParityAtlas: a grid of functions and masks, coloured by what each case comes to."""
+"""ParityAtlas: a grid of functions and masks, colored by what each case comes to."""
 
 import traitlets
 

@@ -1,11 +1,11 @@
 /**
- * ParityAtlas: a grid of functions and masks, coloured and signed by outcome. A cell opens its row:
+ * ParityAtlas: a grid of functions and masks, colored and signed by outcome. A cell opens its row:
  * what torch gives in the mode, what attnlib does, and the call that shows it again.
  */
 import { element, html, table } from "../kit/markup.js";
 import { copy } from "../kit/mount.js";
 
-/** The sign of each outcome, which tells it without its colour, and what it says. */
+/** The sign of each outcome, which tells it without its color, and what it says. */
 const OUTCOMES = {
   equal: ["=", "equal to rounding"],
   "zero weights": ["0", "an empty row gets zero weights, as in attnlib"],
@@ -280,7 +280,7 @@ const SAID = {
   "equal shares": "equal shares",
   "zero output": "zeros in the output",
 };
-const spoken = (word) =>
+const inWords = (word) =>
   word
     .split("; in float64 ")
     .map((part) => SAID[part] ?? part)
@@ -294,13 +294,13 @@ const decimal = (number) => (Number(number) < 0.01 ? number : String(Number(numb
  */
 export function facts(s) {
   const row = found(s);
-  const given = (word) => (word ? spoken(word) : "–");
+  const given = (word) => (word ? inWords(word) : "–");
   if (!row) return { tokens: "no such argument", filler: "–", "empty rows": "–", program: "–" };
   const off = row.float32 && (row.ordinary === "equal" ? "to" : "off by");
   const far =
     off && `, ${off} ${decimal(row.float32)} in float32, ${decimal(row.float64)} in float64`;
   return {
-    tokens: row.error ? `refused: ${row.error}` : spoken(row.ordinary) + far,
+    tokens: row.error ? `refused: ${row.error}` : inWords(row.ordinary) + far,
     filler: given(row.filler),
     "empty rows": given(row.empty),
     program: row.error ? "–" : row.path === "fast" ? "the fast path" : "the usual one",
@@ -331,9 +331,9 @@ ${number}</a>`
     : "–";
   const { tokens, program, ...rest } = facts(s);
   const lines = { tokens, ...rest, attnlib: row ? ours(s.mask) : "–", program, "met in": link };
-  const line = ([name, said]) =>
+  const line = ([name, content]) =>
     html`<p class="${name.replace(" ", "-")}"><span class="what">${name}</span>
-<span>${said}</span></p>`;
+<span>${content}</span></p>`;
   return html`<div class="detail" data-part="detail"><p class="name"><b>${broken(s.function)}</b>,
 ${titled(s.mask)}</p>
 <p role="status" data-part="said"><span class="chip ${kind(row)}">${short}</span> ${long}</p>

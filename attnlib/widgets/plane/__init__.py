@@ -17,13 +17,24 @@ DRINKS = ("tea", "coffee", "juice")
 SLOTS = {
     "bank": ("The", ("boat", "money"), "reached", "the", "bank"),
     "prices": DRINKS,
+    "sharpness": DRINKS,
     "turned": ("Money", "reached", "the", "bank", "by", "boat"),
     "words": None,
     "learning": (),
 }
+PRICED = ("prices", "sharpness")
 PRICES = np.array([2.0, 3.0, 5.0])  # the values of the price list
+# In "bank", the next words that the smallest language model knows: a column for each of them says
+# how much it goes with rivers and with money.
+NEXT_WORDS = ("water", "loan", "and")
+UNEMBEDDING = np.array([[1, 0, 0.5], [0, 1, 0.5]])
 # How far a word or a query may go, either way.
-BOUNDS = {"bank": (-0.8, 4.7), "prices": (-2.2, 3.2), "turned": (-0.8, 4.7), "words": (-3, 3)}
+BOUNDS = {
+    "bank": (-0.8, 4.7),
+    **dict.fromkeys(PRICED, (-2.2, 3.2)),
+    "turned": (-0.8, 4.7),
+    "words": (-3, 3),
+}
 STEPS = 100
 
 
@@ -37,7 +48,7 @@ def _rows_at(length, *degrees):
 LEARNERS, LABELS = _rows_at(2, 20, 60, 155), _rows_at(1, 90, 210, 330)
 # What a scene begins with where that differs from the traits' own defaults.
 BEGINNINGS = {
-    "prices": {"words": {"tea": [2, 0], "coffee": [1, 1], "juice": [0, 2]}, "ruler": True},
+    **{scene: {"words": {"tea": [2, 0], "coffee": [1, 1], "juice": [0, 2]}} for scene in PRICED},
     "turned": {
         "words": {"money": [0, 4], "reached": [0, 0], "the": [0, 0], "bank": [1, 1], "by": [0, 0]}
         | {"boat": [4, 0]},
@@ -58,8 +69,10 @@ class Plane(CourseWidget):
     values". The scores are divided by
     the square root of 2 and multiplied by the sharpness, softmax makes weights of them, and the
     weights blend the values. In "bank" and "words" a word is its own query, key and value. In
-    "turned" its query is turned and stretched by W_Q. In "prices" the query is nobody's, the values
-    are the prices 2, 3 and 5, and nothing is divided.
+    "turned" its query is turned and stretched by W_Q. In "prices" and "sharpness" the query is
+    nobody's, the values are the prices 2, 3 and 5, and nothing is divided; "sharpness" shows the
+    weights and the answer alone. In "bank" the output, times a column for each
+    of three next words, gives their logits, and softmax makes probabilities of them.
 
     In "learning" the keys of tea, coffee and juice have length 1 and point to 90, 210 and 330
     degrees. The words chai, latte and lemonade, of length 2 at 20, 60 and 155 degrees, should find
@@ -68,21 +81,19 @@ class Plane(CourseWidget):
 
     Parameters
     ----------
-    scene : {"bank", "prices", "turned", "words", "learning"}
+    scene : {"bank", "prices", "sharpness", "turned", "words", "learning"}
         What is shown. It also says what the other traits begin with.
     words : dict of str to two floats
         Where each word or key is: the scene's own words, or in "words" 1 to 8 of any names. From
-        -0.8 to 4.7 in "bank" and "turned", -2.2 to 3.2 in "prices", -3 to 3 in "words".
+        -0.8 to 4.7 in "bank" and "turned", -2.2 to 3.2 with prices, -3 to 3 in "words".
     sentence : {"boat", "money"}
         In "bank", the word that stands in the sentence's open place.
     asks : int
         The place of the word that asks, 0 to 7; a place beyond the end is the last.
     sharpness : float
-        What the scores are multiplied by, 0 to 4. In "prices" it is 1 / temperature.
-    ruler : bool
-        Whether the dot product is shown, as the foot of a key on the line of the query.
+        What the scores are multiplied by, 0 to 4: 1 / temperature.
     query : two floats
-        In "prices", the query.
+        With prices, the query.
     turn : int
         In "turned", by how many degrees W_Q turns, -180 to 180, against the clock.
     stretch : float
@@ -97,6 +108,8 @@ class Plane(CourseWidget):
         In "learning", what the teacher knows: the right entry, and the loss is the mean of -ln of
         its weight; or what the right entry costs, and the loss is the mean square of how far the
         blended cost is off.
+    axes : two str
+        In "words", what the two numbers mean.
     compact : bool
         Whether the sentence and the picture stand alone, without numbers and fields.
 
@@ -115,7 +128,6 @@ class Plane(CourseWidget):
     sentence = traitlets.Enum(["boat", "money"], "boat").tag(sync=True)
     asks = Whole(0, 7, 4).tag(sync=True)
     sharpness = Number(0, MOST_SHARPNESS, 1).tag(sync=True)
-    ruler = traitlets.Bool(False).tag(sync=True)
     query = traitlets.Any([2, 1]).tag(sync=True)
     turn = Whole(-180, 180, 0).tag(sync=True)
     stretch = Number(0, 3, 1).tag(sync=True)
@@ -123,6 +135,9 @@ class Plane(CourseWidget):
     step = Number(0, STEPS, 0).tag(sync=True)
     rate = Number(0.01, 30, 1).tag(sync=True)
     teacher = traitlets.Enum(["entry", "cost"], "entry").tag(sync=True)
+    axes = traitlets.List(
+        traitlets.Unicode(), ["first number", "second number"], minlen=2, maxlen=2
+    ).tag(sync=True)
     compact = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, scene="bank", **traits):
@@ -175,7 +190,7 @@ class Plane(CourseWidget):
     @property
     def values(self):
         """What the tokens hand over: their points, (n, 2), or their prices, (n, 1)."""
-        return PRICES[:, None] if self.scene == "prices" else self.points
+        return PRICES[:, None] if self.scene in PRICED else self.points
 
     @property
     def w_q(self):
@@ -192,19 +207,14 @@ class Plane(CourseWidget):
         """The dot product of the query with each key, (n,), as it is."""
         if self.scene == "learning":
             return LEARNERS @ self.w_q @ LABELS.T  # (3, 3)
-        if self.scene == "prices":
+        if self.scene in PRICED:
             return self.points @ np.array(self.query, dtype=float)
         return self.points @ (self.points[min(self.asks, len(self.tokens) - 1)] @ self.w_q)
 
     @property
     def _scaled(self):
-        divisor = 1 if self.scene == "prices" else math.sqrt(2)
+        divisor = 1 if self.scene in PRICED else math.sqrt(2)
         return self.scores * (1 if self.scene == "learning" else self.sharpness) / divisor
-
-    @property
-    def powers(self):
-        """Powers of e with the divided, sharpened scores, (n,)."""
-        return np.exp(self._scaled)
 
     @property
     def weights(self):
@@ -215,6 +225,13 @@ class Plane(CourseWidget):
     def output(self):
         """The values blended by the weights: a point, (2,), or a price, (1,)."""
         return self.weights @ self.values
+
+    @property
+    def probabilities(self):
+        """In "bank", softmax of the output times a column for each of the next words, (3,)."""
+        if self.scene != "bank":
+            raise AttributeError(f"probabilities need the scene bank; this one is {self.scene}")
+        return softmax(self.output @ UNEMBEDDING)
 
     @property
     def loss(self):

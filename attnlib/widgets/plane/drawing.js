@@ -17,6 +17,7 @@ import { plain } from "../kit/numbers.js";
 import {
   askingPlace,
   attend,
+  axesOf,
   chainOf,
   poseOf,
   SCENES,
@@ -52,12 +53,13 @@ export function sheetOf(scene) {
   };
 }
 
-const BALANCE = { beam: 374, unit: 72, tall: 30, high: 408 }; // of prices, below the plane
+const BALANCE = { beam: 86, unit: 84, tall: 46, high: 122, wide: 30 }; // the prices as a beam
 
-const box = (scene) => `0 0 ${SIDE} ${SCENES[scene].prices ? BALANCE.high : SIDE}`;
+const BOX = `0 0 ${SIDE} ${SIDE}`;
 
 /** What stands still: a dot at each whole pair, and the axes with their names. */
-export function ground({ scene }) {
+export function ground(s) {
+  const { scene } = s;
   const { px, low, high } = sheetOf(scene);
   const whole = Array.from({ length: 9 }, (_, i) => i - 4).filter(
     (x) => x > low - 0.4 && x < high + 0.2,
@@ -70,27 +72,27 @@ export function ground({ scene }) {
   const tips =
     `M${x0 - 4} ${top + 8}L${x0} ${top - 1}L${x0 + 4} ${top + 8}Z` +
     `M${right - 8} ${y0 - 4}L${right} ${y0}L${right - 8} ${y0 + 4}Z`;
-  return html`<div class="picture ground" aria-hidden="true"><svg viewBox="${box(scene)}">
+  return html`<div class="picture ground" aria-hidden="true"><svg viewBox="${BOX}">
 <path class="grid" d="${dots}"/>
 <path class="axis" d="M${x0} ${top + 6}V${from[1]}M${from[0]} ${y0}H${right - 6}"/>
 <path class="tip" d="${tips}"/>
-${axisNames(scene)}</svg></div>`;
+${axisNames(s)}</svg></div>`;
 }
 
-/**
- * The names of the axes; those of the sentences with a picture each, and a line between the two.
- */
-function axisNames(scene) {
-  const { axes, sheet, drawn } = SCENES[scene];
-  const { px } = sheetOf(scene);
+/** How far below its axis the first name is: own words have a ring that may reach there. */
+const below = (s) => (s.scene === "words" ? 38 : 16);
+
+/** The names of the axes; those of the sentences with a picture each. */
+function axisNames(s) {
+  const axes = axesOf(s);
+  const { sheet, drawn } = SCENES[s.scene];
   const end = { "text-anchor": "end" };
   if (!drawn)
     return [
       text(axes[1], sheet.left + 9, 14),
-      text(axes[0], SIDE - 2, sheet.floor + 16, "muted", end),
+      text(axes[0], SIDE - 2, sheet.floor + below(s), "muted", end),
     ];
-  return html`<path class="torn" d="${through([px([1.4, 1.4]), px([4.7, 4.7])])}"/>
-<g class="icon"><ellipse cx="78" cy="7" rx="6" ry="2.4"/><path
+  return html`<g class="icon"><ellipse cx="78" cy="7" rx="6" ry="2.4"/><path
 d="M72 7v7a6 2.4 0 0 0 12 0v-7M72 10.5a6 2.4 0 0 0 12 0"/>
 <path d="M220 305q3 -3.4 6 0t6 0t6 0M220 310q3 -3.4 6 0t6 0t6 0"/></g>
 ${text(axes[1], 90, 14)}${text(axes[0], SIDE - 4, 311, "muted", end)}`;
@@ -114,9 +116,6 @@ function scenery(s) {
   const own = priced ? -1 : tokenAt(s, askingPlace(s));
   const got = attend(now, valuesIn(s));
   const { px, unit } = sheetOf(s.scene);
-  const others = attend(poseOf(s)).weights.map((weight, j) => (j === own ? -1 : weight));
-  const strongest = s.ruler ? others.indexOf(Math.max(...others)) : -1;
-  const pointed = tokenAt(s, s.pointed);
   return {
     s,
     now,
@@ -132,7 +131,7 @@ function scenery(s) {
     origin: px([0, 0]),
     tip: within(px([0, 0]), px(got.query)),
     asking: tokens[own]?.word,
-    picked: pointed >= 0 ? pointed : strongest,
+    picked: tokenAt(s, s.pointed),
     here: px(now[2]),
     there: priced ? px(now[2]) : px(got.output),
     links: priced ? [] : chainOf(now[0], got.weights, own).map((link) => link.map(px)),
@@ -146,14 +145,13 @@ function scenery(s) {
 /** What moves. `label` says it for those who do not see it. */
 export function moving(s, label) {
   const m = scenery(s);
-  const measured = ruler(m);
-  return html`<div class="picture"><svg viewBox="${box(s.scene)}" role="group" aria-label="${label}"
-data-part="sheet">
-<g class="blend${s.ruler && !m.priced ? " faint" : ""}">${m.priced || hulls(m)}${lines(m)}${
+  return html`<div class="picture${SCENES[s.scene].next || s.compact ? " first-sight" : ""}"><svg
+viewBox="${BOX}" role="group" aria-label="${label}" data-part="sheet">
+<g class="blend">${m.priced || hulls(m)}${lines(m)}${
     s.trail && !m.priced && trail(m)
   }${m.priced || journeys(m)}</g>
-${keys(m)}${measured.marks}${turnedQuery(m)}${m.priced && balance(m)}${words(m)}${handle(m)}
-<g class="names" aria-hidden="true">${names(m, measured)}</g></svg></div>`;
+${turnedQuery(m)}${words(m)}${handle(m)}
+<g class="names" aria-hidden="true">${names(m)}</g></svg></div>`;
 }
 
 const path = (kind, d, more = {}) => d && element("path", { class: kind, d, ...more });
@@ -202,7 +200,7 @@ function places({ points, present, got, here, px }) {
  * tail.
  */
 function lines(m) {
-  const { s, points, present, from, got, here, origin, picked, priced, spread, links, px } = m;
+  const { points, present, from, got, here, origin, picked, priced, spread, links, px } = m;
   const ends = places(m);
   const bands = ends.map(([a, b], j) => (present[j] > 0 ? band(a, b, THICK * got.weights[j]) : ""));
   const r = 8 + (THICK * spread) / 2;
@@ -220,7 +218,7 @@ function lines(m) {
       (distance(points[picked], from) < 0.1
         ? ring("ring picked")
         : path("band picked", bands[picked])),
-    picked >= 0 && !s.ruler && !priced && path("whole", arrow(origin, px(points[picked]))),
+    picked >= 0 && !priced && path("whole", arrow(origin, px(points[picked]))),
     path("chain", links.map((link) => arrow(...link)).join("")),
   ];
 }
@@ -270,10 +268,6 @@ function journeys({ s, here, there, origin, px }) {
   ];
 }
 
-/** The keys of the price list as arrows. */
-const keys = ({ priced, points, origin, px }) =>
-  priced && path("keys", points.map((point) => arrow(origin, px(point), 8)).join(""));
-
 /** What the asking word is, what it asks for, and the turn from one to the other. */
 function turnedQuery({ s, from, got, origin, tip, px, unit: one }) {
   if (s.scene !== "turned" || Math.hypot(...got.query) < 1e-3) return null;
@@ -297,7 +291,9 @@ function handle({ s, tip }) {
   const said =
     s.scene === "turned"
       ? `turned by ${s.turn} degrees, ${two(s.stretch)} times as long`
-      : SCENES[s.scene].axes.map((axis, k) => `${two(s.query[k])} ${axis}`).join(", ");
+      : axesOf(s)
+          .map((axis, k) => `${two(s.query[k])} ${axis}`)
+          .join(", ");
   return html`<g${attributes({
     class: "word knob",
     "data-query": true,
@@ -307,34 +303,38 @@ function handle({ s, tip }) {
     "aria-label": "query",
     "aria-valuenow": s.scene === "turned" ? s.turn : s.query[0],
     "aria-valuetext": said,
+    "data-gesture": s.scene === "prices",
   })}><circle class="hold" r="14"/><circle class="end" r="6.5"/></g>`;
 }
 
-/** The prices as a beam: the shares stand on it, and it balances on the answer. */
-function balance({ s, got, picked }) {
-  const { beam, unit, tall } = BALANCE;
+/** The prices as a beam: the weights stand on it as blocks, and it balances on the answer. */
+export function balance(s) {
+  const { beam, unit, tall, high, wide } = BALANCE;
   const { prices, slots } = SCENES[s.scene];
+  const { weights, output } = attend(s.moving ?? poseOf(s), valuesIn(s));
   const x = (price) => SIDE / 2 + (price - 3.5) * unit;
   const [left, right] = [Math.min(...prices), Math.max(...prices)].map(x);
-  const here = n1(x(got.output[0]));
-  return html`<g class="balance">${prices.map(
-    (price, j) =>
-      html`<rect class="block${j === picked ? " lit" : ""}"${attributes({
-        x: x(price) - THICK / 2,
-        y: n1(beam - tall * got.weights[j]),
-        width: THICK,
-        height: n1(tall * got.weights[j]),
-      })}/>${element(
-        "text",
-        { x: x(price), y: n1(beam - tall * got.weights[j] - 5) },
-        slots[j],
-        " ",
-        element("tspan", { class: "price" }, price),
-      )}`,
-  )}
-<path class="beam" d="M${left - 10} ${beam}H${right + 10}"/>
-<path class="rest" d="M${here} ${beam + 1}l-7 12h14Z"/>
-${element("text", { class: "answer", x: here, y: beam + 28 }, got.output[0].toFixed(3))}</g>`;
+  const here = n1(x(output[0]));
+  const block = (price, j) => {
+    const y = n1(beam - tall * weights[j]);
+    const shape = { x: x(price) - wide / 2, y, width: wide, height: n1(tall * weights[j]) };
+    return html`<rect class="block${tokenAt(s, s.pointed) === j ? " lit" : ""}"${attributes(
+      shape,
+    )}/>${element(
+      "text",
+      { x: x(price), y: y - 19 },
+      `${slots[j]} `,
+      element("tspan", { class: "price" }, price),
+      element("tspan", { class: "share", x: x(price), dy: 14 }, weights[j].toFixed(2)),
+    )}`;
+  };
+  return html`<div class="balance" data-part="balance"><svg viewBox="0 0 ${SIDE} ${high}" role="img"
+aria-label="${prices
+    .map((price, j) => `${slots[j]} ${price}, weight ${weights[j].toFixed(2)}`)
+    .join("; ")}. The beam balances at ${output[0].toFixed(3)}.">${prices.map(block)}
+<path class="beam" d="M${left - 20} ${beam}H${right + 20}"/>
+<path class="rest" d="M${here} ${beam + 1}l-8 13h16Z"/>
+${element("text", { class: "answer", x: here, y: beam + 30 }, output[0].toFixed(3))}</svg></div>`;
 }
 
 /**
@@ -352,7 +352,9 @@ function words({ s, points, tokens, asking, picked, px }) {
       ids.includes(picked) ? "lit" : "",
     ];
     const [x0, y0] = px(points[ids[0]]);
-    const said = SCENES[s.scene].axes.map((axis, k) => `${two([x, y][k])} ${axis}`).join(", ");
+    const said = axesOf(s)
+      .map((axis, k) => `${two([x, y][k])} ${axis}`)
+      .join(", ");
     const handle = {
       class: kind.join(" ").trim(),
       "data-word": word,
@@ -372,80 +374,15 @@ r="${word === asking ? 7 : 5}"/></g>`;
   });
 }
 
-/**
- * The query as an arrow, the line along it as a ruler that reads scores, the feet of the keys on
- * it.
- */
-function ruler({ s, points, present, got, picked, origin, px, unit: one }) {
-  const long = Math.hypot(...got.query);
-  if (!s.ruler || long < 1e-3) return { marks: null, ticks: [], side: 1 };
-  const { unit } = direction(origin, px(got.query));
-  const upon = (score) => along(origin, unit, (score * one) / long);
-  // Where it meets the edges of the sheet, and a step that leaves room for numbers.
-  const edge = (sign) =>
-    Math.min(
-      ...unit.map((u, k) =>
-        Math.abs(u) < 1e-9 ? Infinity : ((sign * u > 0 ? SIDE - 8 : 8) - origin[k]) / (sign * u),
-      ),
-    );
-  const [low, high] = [-edge(-1), edge(1)];
-  const per = one / long;
-  const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50].find((size) => size * per >= 28) ?? 100;
-  const first = Math.ceil(low / per / step);
-  const last = Math.floor(high / per / step);
-  const shown = Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
-  // The numbers stand on the side where the picked key is not.
-  const [a, b] = picked >= 0 ? points[picked] : [0, 0];
-  const aside = got.query[0] * b - got.query[1] * a > 0 ? 12 : -12;
-  const ticks = shown
-    .filter((score) => score > 0 || score * per <= -34)
-    .map((score) => ({ score: plain(score), point: along(upon(score), unit, 0, aside) }));
-  const foot = (j) => through([px(points[j]), upon(got.scores[j])]);
-  const corner = picked >= 0 ? upon(got.scores[picked]) : origin;
-  const apart = picked >= 0 ? direction(corner, px(points[picked])) : { length: 0 };
-  const back = along(corner, unit, got.scores[picked] > 0 ? -6 : 6);
-  const square =
-    apart.length > 12
-      ? through([back, along(back, apart.unit, 6), along(corner, apart.unit, 6)])
-      : "";
-  return {
-    ticks,
-    side: Math.sign(aside), // where the ticks have their numbers
-    marks: html`<g class="ruler">${path("reach", picked >= 0 && through([origin, corner]))}
-${path(
-  "rule",
-  through([along(origin, unit, low), along(origin, unit, high)]) +
-    shown
-      .map((score) => through([along(upon(score), unit, 0, -4), along(upon(score), unit, 0, 4)]))
-      .join(""),
-)}
-${path(
-  "feet",
-  [...points.keys()].map((j) => (present[j] > 0.5 && j !== picked ? foot(j) : "")).join(""),
-)}
-${
-  picked >= 0 && [
-    path("foot", foot(picked)),
-    path("square", square),
-    path("key-arrow", arrow(origin, px(points[picked]), 9)),
-  ]
-}
-${s.scene !== "turned" && path("query-arrow", arrow(origin, px(got.query), 9))}
-${ticks.map(({ score, point: [x, y] }) =>
-  element("text", { class: "tick", x: n1(x), y: n1(y + 3.5) }, score),
-)}</g>`,
-  };
-}
-
 /** Where dots, lines and arrows are, so that names stand elsewhere: points, each with its price. */
-function obstacles({ s, points, got, links, priced, here, there, origin, tip, px }, { ticks }) {
-  const taken = ticks.map(({ point }) => [...point, 6]);
+function obstacles({ s, points, got, links, priced, here, there, origin, tip, px }) {
+  const taken = [];
   const { sheet, drawn } = SCENES[s.scene];
   if (drawn)
     for (const aside of [0, 20, 40, 60, 80]) taken.push([78 + aside, 13, 4], [226 + aside, 305, 4]);
   else
     for (const aside of [10, 35, 60])
-      taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + 12, 4]);
+      taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + below(s) - 4, 4]);
   const strew = (a, b, price, parts = 10) => {
     for (let i = 1; i < parts; i++)
       taken.push([a[0] + ((b[0] - a[0]) * i) / parts, a[1] + ((b[1] - a[1]) * i) / parts, price]);
@@ -453,22 +390,22 @@ function obstacles({ s, points, got, links, priced, here, there, origin, tip, px
   points.forEach((point, j) => {
     taken.push([...px(point), 6]);
     strew(here, px(point), 2.5 * got.weights[j]);
-    if (!s.ruler && !priced) strew(...links[j], 0.8);
+    if (!priced) strew(...links[j], 0.8);
   });
   const { length, unit, side } = swing(origin, here, there);
   const bend = along(here, unit, length / 2, (BEND * side * length) / 2);
   if (SCENES[s.scene].draggable) taken.push([...tip, 8]);
-  if (!s.ruler && !priced) {
+  if (!priced) {
     taken.push([...there, 8]);
     strew(here, bend, 1);
     strew(bend, there, 1);
   }
-  if (s.ruler || SCENES[s.scene].draggable) strew(origin, tip, 0.7, 30);
+  if (s.scene === "turned") strew(origin, tip, 0.7, 30);
   return taken;
 }
 
 /** The names of the words with their shares, and of what the asking word has become. */
-function names(m, measured) {
+function names(m) {
   const { s, points, present, tokens, got, asking, here, there, origin, tip, priced, spread, px } =
     m;
   const { length, unit, side } = swing(origin, here, there);
@@ -517,18 +454,16 @@ function names(m, measured) {
   }
   labels.sort((a, b) => (b.kind === "asks") - (a.kind === "asks"));
   if (SCENES[s.scene].draggable) {
-    const name = s.scene === "turned" ? "asks for" : "query";
     const { length: far, unit: on } = direction(origin, tip);
     const ahead = far < 1 ? [-1, -0.7] : on; // a query of zeros points nowhere
-    // A ruler has numbers to be clear of; else the words choose first.
-    labels.splice(s.ruler ? 0 : labels.length, 0, {
+    labels.push({
       kind: "asks",
-      name,
+      name: "query",
       share: "",
       point: tip,
-      size: [7 * name.length, 13],
+      size: [35, 13],
       gap: 10,
-      way: s.ruler ? [ahead[1] * measured.side, -ahead[0] * measured.side] : ahead,
+      way: ahead,
     });
   }
   const out = direction([0, 0], [unit[1] * side, -unit[0] * side]);
@@ -543,7 +478,7 @@ function names(m, measured) {
       gap: 12,
       way,
     });
-  return placed(labels, obstacles(m, measured), [SIDE, SIDE]).map(([x, y], i) => {
+  return placed(labels, obstacles(m), [SIDE, SIDE]).map(([x, y], i) => {
     const { kind, name, share } = labels[i];
     const below = share && element("tspan", { class: "share", x: n1(x), dy: 13 }, share);
     return element(

@@ -1,6 +1,6 @@
 /**
- * The scene of Plane in which questions are learnt: W_Q turns and stretches three words until their
- * questions point at the labels of the right entries, one step of gradient descent at a time.
+ * The scene of Plane in which questions are learned: W_Q turns and stretches three words until
+ * their questions point at the labels of the right entries, one step of gradient descent at a time.
  *
  * Two teachers: "entry" names the right entry, and the loss is the mean of -ln of its share; "cost"
  * knows only what the right entry costs, and the loss is the mean square of the difference.
@@ -95,7 +95,7 @@ function matrices({ start, rate, teacher }) {
 }
 
 /** W_Q at a step, which may lie between two. */
-export function learntMatrix(s) {
+export function learnedMatrix(s) {
   const { all } = matrices(s);
   const whole = Math.floor(s.step);
   const part = s.step - whole;
@@ -103,8 +103,8 @@ export function learntMatrix(s) {
 }
 
 /** All numbers at the step, as attnlib gives them in Python. */
-export function learnt(s) {
-  const w_q = learntMatrix(s);
+export function learned(s) {
+  const w_q = learnedMatrix(s);
   const now = forward(s.teacher, w_q);
   return { tokens: DRINKS, points: KEYS, w_q, ...now, output: multiply(now.weights, KEYS) };
 }
@@ -306,7 +306,7 @@ ${table(
 
 /** The sections of the scene; `moving` is a W_Q on its way. */
 export function learningSections(s, matrix, none) {
-  const w_q = s.moving ?? learntMatrix(s);
+  const w_q = s.moving ?? learnedMatrix(s);
   const now = { w_q, ...forward(s.teacher, w_q) };
   const done = s.step >= STEPS;
   const playing = s.until === STEPS;
@@ -345,8 +345,8 @@ export function learningCode(s) {
     "costs = np.array([2.0, 3.0, 5.0])",
     `w_q = np.array(${JSON.stringify(matrices(s).all[0])})  # small and random`,
     "def forward(w_q):",
-    "    powers = np.exp(x @ w_q @ keys.T / np.sqrt(2))",
-    "    return powers / powers.sum(axis=1, keepdims=True)",
+    "    exponentials = np.exp(x @ w_q @ keys.T / np.sqrt(2))",
+    "    return exponentials / exponentials.sum(axis=1, keepdims=True)",
     `for step in range(${Math.floor(s.step)}):`,
     "    weights = forward(w_q)",
     ...(entry

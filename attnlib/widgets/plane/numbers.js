@@ -12,39 +12,48 @@ const RIVERS = {
   sheet: { unit: 53, left: 58, floor: 262, low: -0.8, high: 4.7 },
 };
 
+const PRICES = {
+  slots: ["tea", "coffee", "juice"],
+  prices: [2, 3, 5],
+  heads: ["drink", "key"],
+  axes: ["how hot", "how sweet"],
+  sheet: { unit: 53, left: 134, floor: 186, low: -2.2, high: 3.2 },
+};
+
 /**
  * Each scene: its sentence, where a list stands for a choice; what the axes mean; its sheet, with
  * the place of 0, how many units are 1 and how far a word may go; and what can be done. Own words
  * have no sentence but themselves. A query that is `draggable` has an end to drag. Prices are
- * values of the list's own; elsewhere a word's value is the word.
+ * values of the list's own; elsewhere a word's value is the word. `alone`: the prices are shown
+ * without the plane. `next` are the words whose
+ * probabilities are computed from the output, each with its column of the unembedding; `heads` are
+ * the first and the last heading of the table.
  */
 export const SCENES = {
   bank: {
     ...RIVERS,
     slots: ["The", ["boat", "money"], "reached", "the", "bank"],
-    hint: "Drag a word. Tap it to let it ask.",
+    next: { water: [1, 0], loan: [0, 1], and: [0.5, 0.5] },
+    heads: ["word", "numbers"],
+    hint: "Choose the other word. Drag a word, or tap it to see where it goes.",
   },
-  prices: {
-    slots: ["tea", "coffee", "juice"],
-    prices: [2, 3, 5],
-    draggable: true,
-    axes: ["how hot", "how sweet"],
-    sheet: { unit: 53, left: 134, floor: 186, low: -2.2, high: 3.2 },
-    hint: "Drag the query, or make a key twice as long.",
-  },
+  prices: { ...PRICES, draggable: true, hint: "Drag the ring: the query." },
+  sharpness: { ...PRICES, alone: true, hint: "Each block is as high as the weight of its drink." },
   turned: {
     ...RIVERS,
     draggable: true,
     slots: ["Money", "reached", "the", "bank", "by", "boat"],
-    hint: "Drag the ring: what the word asks for.",
+    hint: "Drag the ring: the query of bank.",
   },
   words: {
-    axes: ["first number", "second number"],
     sheet: { unit: 46, left: 160, floor: 160, low: -3, high: 3 },
-    hint: "Name words, drag them, tap one to let it ask.",
+    hint: "Drag a word, or tap it to let it ask.",
   },
   learning: { slots: [] }, // learning.js has the rest
 };
+
+/** What the two numbers mean: with own words, what Python says. */
+export const axesOf = (s) => SCENES[s.scene].axes ?? s.axes;
 
 /** Every token that may be in the sentence, its word, and its place there. */
 export function tokensOf({ scene, words }) {
@@ -101,25 +110,42 @@ export const valuesIn = ({ scene }) => SCENES[scene].prices?.map((price) => [pri
 
 const sum = (list) => list.reduce((total, x) => total + x, 0);
 
-/** What the query gets. A token that is only partly there has that part of its power. */
+/** What the query gets. A token that is only partly there has that part of its exponential. */
 export function attend([points, present, from, w_q, factor], values = points) {
   const [query] = multiply([from], w_q);
   const scores = points.map(([x, y]) => x * query[0] + y * query[1]);
-  const powers = scores.map((score, j) => present[j] * Math.exp(factor * score));
+  const exponentials = scores.map((score, j) => present[j] * Math.exp(factor * score));
   const weights = softmax(scores.map((score, j) => factor * score + Math.log(present[j])));
   const output = values[0].map((_, k) => sum(weights.map((weight, j) => weight * values[j][k])));
-  return { query, scores, powers, weights, output };
+  return { query, scores, exponentials, weights, output };
 }
 
-/** The same for the tokens of the sentence alone, as attnlib gives it in Python. */
+/** Softmax of the logits of the next words, where the scene has any. */
+export function nextWordsIn({ scene }, [x, y]) {
+  const goesWith = Object.values(SCENES[scene].next ?? {});
+  return softmax(goesWith.map(([river, money]) => river * x + money * y));
+}
+
+/** What the query gets from the tokens of the sentence alone, as attnlib gives it in Python. */
 export function computed(s) {
   const now = poseOf(s);
   const all = attend(now, valuesIn(s));
   const here = (_, j) => now[1][j] === 1;
-  const [points, scores, powers, weights] = [now[0], all.scores, all.powers, all.weights].map(
-    (list) => list.filter(here),
-  );
-  return { tokens: sentenceOf(s).map(({ text }) => text), points, ...all, scores, powers, weights };
+  const [points, scores, exponentials, weights] = [
+    now[0],
+    all.scores,
+    all.exponentials,
+    all.weights,
+  ].map((list) => list.filter(here));
+  return {
+    ...all,
+    tokens: sentenceOf(s).map(({ text }) => text),
+    points,
+    scores,
+    exponentials,
+    weights,
+    probabilities: nextWordsIn(s, all.output),
+  };
 }
 
 /** The weighted values tip to tail, the asking token's own first: where each starts and ends. */

@@ -8,13 +8,21 @@ import { clamp, distance, distanceFromLine, hullOf } from "../kit/geometry.js";
 import { buttons, element, html, slider } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import { plain } from "../kit/numbers.js";
-import { ground, moving, sheetOf } from "./drawing.js";
-import { learningCode, learningLive, learningSections, learnt, learntMatrix } from "./learning.js";
+import { balance, ground, moving, sheetOf } from "./drawing.js";
+import {
+  learningCode,
+  learningLive,
+  learningSections,
+  learned,
+  learnedMatrix,
+} from "./learning.js";
 import {
   askingPlace,
   attend,
+  axesOf,
   chainOf,
   computed,
+  nextWordsIn,
   poseOf,
   SCENES,
   sentenceOf,
@@ -32,8 +40,9 @@ import {
 export const pageState = { pointed: -1, trail: false, until: null, lens: null };
 
 const learns = ({ scene }) => scene === "learning";
-export const pose = (s) => (learns(s) ? learntMatrix(s) : poseOf(s));
-export const compute = (s) => (learns(s) ? learnt(s) : computed(s));
+const isPriced = ({ scene }) => "prices" in SCENES[scene];
+export const pose = (s) => (learns(s) ? learnedMatrix(s) : poseOf(s));
+export const compute = (s) => (learns(s) ? learned(s) : computed(s));
 export const chain = chainOf;
 export const hull = hullOf;
 
@@ -92,14 +101,14 @@ const short = (x) =>
 
 export const label = (s) =>
   learns(s)
-    ? "Three questions are learnt"
+    ? "Three questions are learned"
     : `The plane of "${sentenceOf(s)
         .map(({ text }) => text)
         .join(" ")}"`;
 
 /** What has become of the query, for those who do not see the picture. */
 function inWords(s, { tokens, output }) {
-  if (s.scene === "prices") return `The query ${pair(s.query)} gets ${output[0].toFixed(3)}.`;
+  if (isPriced(s)) return `The query ${pair(s.query)} gets ${output[0].toFixed(3)}.`;
   return `${tokens[askingPlace(s)]} goes from ${pair(poseOf(s)[2])} to ${pair(output)}.`;
 }
 
@@ -115,9 +124,14 @@ const number = (name, value, label) =>
 
 /** The sentence, its choice the largest control of all, and beside it the number that answers. */
 function sentence(s, { tokens, output }) {
-  if (s.scene === "prices") {
-    const field = (k) => number(`query_${k}`, s.query[k], `query, ${SCENES.prices.axes[k]}`);
-    return html`<div class="sentence${s.compact ? " compact" : ""}"><p class="words"
+  if (isPriced(s)) {
+    const field = (k) =>
+      SCENES[s.scene].alone
+        ? html`<b class="query">${round(s.query[k])}</b>`
+        : number(`query_${k}`, s.query[k], `query, ${SCENES.prices.axes[k]}`);
+    return html`<div class="sentence priced${s.compact ? " compact" : ""}${
+      SCENES[s.scene].alone ? " alone" : ""
+    }"><p class="words"
 data-part="fields"><span>A drink</span> ${field(0)} <span>hot and</span> ${field(1)}
 <span>sweet</span></p>
 <p class="answer">costs <b class="value" data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
@@ -146,6 +160,21 @@ class="becomes">becomes</span><span class="brief">→</span> <b class="value"
 data-part="answer">(${output.map(fixed).join(", ")})</b></p></div>`;
 }
 
+/** What the output is good for: the price it stands for, or bars with the next words. */
+function outcome(s, output) {
+  if (isPriced(s)) return balance(s);
+  const { next } = SCENES[s.scene];
+  if (!next) return NONE;
+  const probabilities = nextWordsIn(s, output);
+  const bars = Object.keys(next).map(
+    (word, k) =>
+      html`<li>${word}<span class="chance"
+style="transform: scaleX(${probabilities[k].toFixed(4)})"></span><b
+class="digits">${fixed(probabilities[k])}</b></li>`,
+  );
+  return html`<div class="next" data-part="next"><p>Next word</p><ul>${bars}</ul></div>`;
+}
+
 const control = (
   s,
   name,
@@ -158,6 +187,7 @@ ${slider(name, s, more)}</label>`;
 
 /** The control beside the picture: how sharp, or how W_Q turns and stretches. */
 function controls(s) {
+  if (s.scene === "prices" || (s.compact && s.scene !== "turned")) return NONE;
   if (s.scene !== "turned") {
     const all = { step: 0.05, value: s.sharpness, "aria-valuetext": `${plain(s.sharpness)} times` };
     return html`<div class="sharp">${control(
@@ -177,7 +207,7 @@ function controls(s) {
     `${s.turn}°`.replace("-", "−"),
     turn,
     false,
-  )}${control(s, "stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
+  )}${!s.compact && control(s, "stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
 ${matrix(turning(s.turn, s.stretch))}</div>`;
 }
 
@@ -191,20 +221,16 @@ aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W
 
 /** What each word gets and from what, in rows; and what they come to. */
 function rows(s, now) {
-  const { tokens, points, weights, query } = now;
-  const { axes } = SCENES[s.scene];
-  const priced = s.scene === "prices";
+  const { tokens, points, weights } = now;
+  const axes = axesOf(s);
+  const priced = isPriced(s);
   const free = s.scene === "words";
   const asks = priced ? -1 : askingPlace(s);
-  const long = Math.hypot(...query);
   const columns = {
     score: (i) => plain(Number(now.scores[i].toFixed(Math.abs(now.scores[i]) < 10 ? 2 : 1))),
-    power: (i) => short(now.powers[i]),
-    length: (i) => fixed(Math.hypot(...points[i])),
-    cosine: (i) => cosine(long * Math.hypot(...points[i]), now.scores[i]),
+    exp: (i) => short(now.exponentials[i]),
   };
-  const ruled = priced && s.ruler; // lengths and angles are told where the ruler shows them
-  const shown = ruled ? ["length", "cosine", "score"] : free ? ["score"] : ["score", "power"];
+  const shown = free ? ["score"] : ["score", "exp"];
   const why = (text, i) =>
     element(
       "button",
@@ -258,21 +284,18 @@ ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(tex
         )}</td>`,
     );
   };
-  const foot = ruled
-    ? html`<tr><th scope="row" class="query">query</th><td>${fixed(long)}</td><td></td><td></td><td
-class="weight">1</td><td colspan="2"></td></tr>`
-    : html`<tr><th scope="row">sum</th><td></td>${free || digits(short(sum(now.powers)))}<td
-class="weight">1</td>${
-        priced ? html`<td colspan="2"></td>` : now.output.map((x) => digits(fixed(x), "value"))
-      }${free && html`<td></td>`}</tr>`;
-  const head = [priced ? "drink" : "asks", ...shown, "share"].map(
-    (name) => html`<th scope="col">${name}</th>`,
-  );
-  return html`<div class="numbers of-${s.scene}${ruled ? " ruled" : ""}" data-part="rows"><table>
+  const foot = html`<tr><th scope="row">sum</th><td></td>${
+    free || digits(short(sum(now.exponentials)))
+  }<td class="weight">1</td>${
+    priced ? html`<td colspan="2"></td>` : now.output.map((x) => digits(fixed(x), "value"))
+  }${free && html`<td></td>`}</tr>`;
+  const [first, last] = SCENES[s.scene].heads ?? ["asks", "value"];
+  const head = [first, ...shown, "weight"].map((name) => html`<th scope="col">${name}</th>`);
+  return html`<div class="numbers of-${s.scene}" data-part="rows"><table>
 <caption class="visually-hidden">What ${priced ? "the query" : tokens[asks]} gets from
 each</caption>
 <thead><tr>${head}<th scope="colgroup"
-colspan="2">${priced ? "key" : "value"}</th>${free && html`<td></td>`}</tr></thead>
+colspan="2">${last}</th>${free && html`<td></td>`}</tr></thead>
 <tbody>${tokens.map(row)}</tbody><tfoot>${foot}</tfoot></table>${
     free &&
     element(
@@ -290,17 +313,11 @@ colspan="2">${priced ? "key" : "value"}</th>${free && html`<td></td>`}</tr></the
 const digits = (text, role = false) =>
   element("td", { class: role }, html`<span class="digits">${text}</span>`);
 
-/**
- * The cosine of the angle between two vectors, from the product of their lengths and their dot
- * product.
- */
-const cosine = (lengths, score) => (lengths > 1e-9 ? fixed(score / lengths) : "–");
-
 /** What the microscope needs of a weight. Sharpness goes with the division. */
 function weightOf(s, j) {
   const { tokens, points, query, scores, weights } = computed(s);
   if (j >= tokens.length) return null;
-  const priced = s.scene === "prices";
+  const priced = isPriced(s);
   const root = priced ? 1 : Math.SQRT2;
   const by = [priced ? "" : "÷ √2", s.sharpness === 1 ? "" : `× ${plain(s.sharpness)}`]
     .filter(Boolean)
@@ -319,30 +336,23 @@ function weightOf(s, j) {
 }
 
 /** The arithmetic of the word that is pointed at, or what can be done. */
-function said(s, { tokens, points, query, scores, powers, weights }) {
+function said(s, { tokens, points, scores, exponentials, weights }) {
   const i = s.pointed;
+  const { hint, alone } = SCENES[s.scene];
   if (!(i in tokens)) {
-    const why = s.compact
-      ? "Point at a line to see its arithmetic."
-      : "Tap a line or a share to see why.";
-    return html`<p class="said hint">${SCENES[s.scene].hint} ${why}</p>`;
+    const why = alone
+      ? ""
+      : s.compact
+        ? "Point at a line to see its arithmetic."
+        : "Tap a line or a weight to see why.";
+    return html`<p class="said hint">${hint} ${why}</p>`;
   }
   const name = html`<b class="key">${tokens[i]}</b>`;
-  const [asked, long] = [Math.hypot(...query), Math.hypot(...points[i])];
-  if (s.scene === "prices") {
-    const angle = html`${fixed(asked)} × ${fixed(long)} × ${cosine(asked * long, scores[i])} = `;
-    return html`<p class="said">${name}: ${s.ruler && angle}score ${round(scores[i])};
-power ${short(powers[i])} of ${short(sum(powers))} = <b
-class="weight">${weights[i].toFixed(3)}</b></p>`;
-  }
-  if (s.ruler) {
-    return html`<p class="said">${name}: ${round(asked > 0 ? scores[i] / asked : 0)} along the query
-× its length ${round(asked)}
-= <b class="key">score ${round(scores[i])}</b></p>`;
-  }
+  const share = html`exponential ${short(exponentials[i])} of ${short(sum(exponentials))} = <b
+class="weight">${weights[i].toFixed(3)}</b>`;
+  if (isPriced(s)) return html`<p class="said">${name}: score ${round(scores[i])}; ${share}</p>`;
   const part = points[i].map((x) => x * weights[i]);
-  return html`<p class="said">${name}: power ${short(powers[i])} of ${short(sum(powers))} = <b
-class="weight">${weights[i].toFixed(3)}</b>;
+  return html`<p class="said">${name}: ${share};
 of ${pair(points[i])} that is <b class="value">${pair(part)}</b></p>`;
 }
 
@@ -351,23 +361,17 @@ const NONE = html`<div hidden></div>`;
 export function picture(s) {
   if (learns(s)) return learningSections(s, matrix, NONE);
   const now = computed(s);
+  const { alone } = SCENES[s.scene];
   const full = (section) => (s.compact ? NONE : section());
-  const gliding = s.moving && attend(s.moving, valuesIn(s));
+  const { output } = s.moving ? attend(s.moving, valuesIn(s)) : now;
   return [
-    sentence(s, { ...now, ...(gliding && { output: gliding.output }) }),
-    ground(s),
-    moving(s, label(s)),
-    full(() => controls(s)),
-    full(() => rows(s, now)),
-    full(
-      () => html`<div class="more">
-<label class="check">${element("input", {
-        type: "checkbox",
-        name: "ruler",
-        checked: s.ruler,
-      })}<span>Show the dot product</span></label>
-${buttons()}</div>`,
-    ),
+    sentence(s, { ...now, output }),
+    alone ? NONE : ground(s),
+    alone ? NONE : moving(s, label(s)),
+    outcome(s, output),
+    controls(s),
+    alone ? NONE : full(() => rows(s, now)),
+    html`<div class="more">${buttons()}</div>`,
     () => html`<p class="visually-hidden" role="status">${inWords(s, now)}</p>`,
     said(s, now),
     weightPanel(s.lens && weightOf(s, s.lens[1])),
@@ -381,32 +385,39 @@ export function code(s) {
   const asks = askingPlace(s);
   const array = (rows) => `np.array(${JSON.stringify(rows)}, dtype=float)`;
   const turned = s.scene === "turned";
-  const given =
-    s.scene === "prices"
-      ? [
-          `drinks = ${JSON.stringify(tokens)}`,
-          `keys = ${array(points)}`,
-          `values = ${array(valuesIn(s))}`,
-          `query = ${array(s.query)}`,
-          "scores = keys @ query",
-          `powers = np.exp(${s.sharpness} * scores)`,
-        ]
-      : [
-          `words = ${JSON.stringify(tokens)}`,
-          `values = ${array(points)}  # each word is its key and its value`,
-          ...(turned ? [`w_q = ${array(turning(s.turn, s.stretch))}`] : []),
-          `scores = values @ ${turned ? `(values[${asks}] @ w_q)` : `values[${asks}]`}  # word ` +
-            `${asks} asks`,
-          `powers = np.exp(${s.sharpness} * scores / np.sqrt(2))`,
-        ];
+  const { next } = SCENES[s.scene];
+  const given = isPriced(s)
+    ? [
+        `drinks = ${JSON.stringify(tokens)}`,
+        `keys = ${array(points)}`,
+        `values = ${array(valuesIn(s))}`,
+        `query = ${array(s.query)}`,
+        "scores = keys @ query",
+        `exponentials = np.exp(${s.sharpness} * scores)`,
+      ]
+    : [
+        `words = ${JSON.stringify(tokens)}`,
+        `values = ${array(points)}  # each word is its key and its value`,
+        ...(turned ? [`w_q = ${array(turning(s.turn, s.stretch))}`] : []),
+        `scores = values @ ${turned ? `(values[${asks}] @ w_q)` : `values[${asks}]`}  # word ` +
+          `${asks} asks`,
+        `exponentials = np.exp(${s.sharpness} * scores / np.sqrt(2))`,
+      ];
   return [
     "import numpy as np",
     "",
     ...given,
-    "weights = powers / powers.sum()",
+    "weights = exponentials / exponentials.sum()",
     "output = weights @ values",
     "print(weights.round(3))",
     "print(output.round(3))",
+    ...(next
+      ? [
+          `goes_with = ${array(Object.values(next))}  # ${Object.keys(next).join(", ")}`,
+          "logits = goes_with @ output",
+          "print((np.exp(logits) / np.exp(logits).sum()).round(3))",
+        ]
+      : []),
   ];
 }
 
@@ -439,7 +450,7 @@ export function live(view) {
   const move = (word, to) => {
     const s = state();
     if (word !== undefined) return view.set({ words: { ...s.words, [word]: snapped(to) } });
-    if (s.scene === "prices") return view.set({ query: snapped(to) });
+    if (isPriced(s)) return view.set({ query: snapped(to) });
     const [, , from] = poseOf(s);
     const long = Math.hypot(...from);
     if (long === 0) return; // nothing turns it
@@ -473,7 +484,7 @@ export function live(view) {
     const { target } = event;
     const found = pointedAt(target);
     point(
-      found < 0 && sheet().contains(target) ? nearest(event) : found,
+      found < 0 && sheet()?.contains(target) ? nearest(event) : found,
       Boolean(target.closest('[name="sharpness"]')),
     );
   };
@@ -569,7 +580,6 @@ export function live(view) {
   for (const name of ["sharpness", "turn", "stretch"]) {
     view.on(name, "input", ({ target }) => view.set({ [name]: Number(target.value) }));
   }
-  view.on("ruler", "change", ({ target }) => view.set({ ruler: target.checked }));
 
   // What is typed: numbers, and names of own words.
   const refuse = () =>

@@ -1,4 +1,4 @@
-"""PositionsExplorer: what each kind of position does to scores, and clocks that turn."""
+"""PositionsExplorer: what each kind of position does to scores, and positions as clocks."""
 
 import math
 
@@ -17,6 +17,8 @@ from attnlib.widgets.kit.base import CourseWidget, Number, Whole
 N = 64  # positions, and words in the sentence
 N_HEADS = 8
 REACH = 8  # the largest offset in the table of the relative bias
+# In the place of a learned table of the relative bias, (8, 17): numbers that are easy to check.
+TABLE = 2 - np.abs(np.arange(-REACH, REACH + 1) + np.arange(1, N_HEADS + 1)[:, None]) / 2
 KINDS = ("none", "sinusoidal", "rotary", "alibi", "relative")
 SCENES = ("scores", "order", "clocks", "turned")
 ROWS = ((2, 0, 1, 0), (0, 1, 2, 0), (0, 2, 0, 1))  # dog, bites, man: query, key and value alike
@@ -24,11 +26,11 @@ QUERY, KEY = (2, 0, 1, 1), (1, 1, 2, 0)  # what rotary turns in the scene "turne
 
 
 class PositionsExplorer(CourseWidget):
-    """What positions do to the scores of one word that stands at 64 places.
+    """What positions do to the scores of one word that is repeated 64 times.
 
-    The same word stands 64 times, so whatever differs between two scores comes from the
+    All 64 words are the same, so whatever differs between two scores comes from the
     positions. The word is (1, 0, 1, 0, ...) at length 1. Queries and keys are the inputs times
-    d_model^(1/4), which the division by √d_model takes back: a scaled score is the dot product
+    d_model^(1/4), which the division by √d_model undoes: a scaled score is the dot product
     of two inputs, and without positions all of them are 1. Sinusoids are added to the word,
     Eqs. (1) to (3) of "Where am I?"; rotary turns query and key, Eq. (5); ALiBi and the relative
     bias are added to the scaled score, Eqs. (6) and (7).
@@ -40,9 +42,9 @@ class PositionsExplorer(CourseWidget):
     Parameters
     ----------
     kind : {"none", "sinusoidal", "rotary", "alibi", "relative"}
-        How the score learns of the positions.
+        How the positions enter the scores.
     position : int
-        The position that is looked at, 0 to 63.
+        The position that is shown, 0 to 63.
     d_model : int
         Width of the word and of the encoding, even, 2 to 128. There is one head that wide.
     base : float
@@ -65,9 +67,9 @@ class PositionsExplorer(CourseWidget):
 
     Notes
     -----
-    A relative table is learned. Here `table` stands for it, with numbers that are easy to check:
-    T_h[o] = 2 - |o + h + 1| / 2 for offsets o from -8 to 8. So the first head likes the key one
-    before best, the second the key two before, and so on; offsets beyond 8 count as 8.
+    A relative table is learned. Here numbers that are easy to check take its place:
+    T_h[o] = 2 - |o + h + 1| / 2 for offsets o from -8 to 8. So the first head prefers the key one
+    before, the second the key two before, and so on; offsets beyond 8 count as 8.
     """
 
     kind = traitlets.Enum(KINDS, "sinusoidal").tag(sync=True)
@@ -87,56 +89,24 @@ class PositionsExplorer(CourseWidget):
         return proposal["value"]
 
     @property
-    def word(self):
-        """The word that stands everywhere, (d_model,): (1, 0, 1, 0, ...) at length 1."""
-        return np.tile([1.0, 0.0], self.d_model // 2) / math.sqrt(self.d_model / 2)
-
-    @property
-    def table(self):
-        """What stands for a learned table of the relative bias, (8, 17)."""
-        offsets, heads = np.arange(-REACH, REACH + 1), np.arange(N_HEADS)[:, None]
-        return 2 - np.abs(offsets + heads + 1) / 2
-
-    @property
-    def encoding(self):
-        """Position by position, (64, d_model).
-
-        The sinusoids; for rotary (cos, sin) of the angle that each pair is turned by; zeros for
-        the other kinds.
-        """
-        if self.kind == "sinusoidal":
-            return sinusoidal_positions(N, self.d_model, base=self.base)
-        if self.kind == "rotary":
-            return rotary(np.tile([1.0, 0.0], (N, self.d_model // 2)), base=self.base)
-        return np.zeros((N, self.d_model))
-
-    @property
-    def bias(self):
-        """What is added to the scaled scores, (8, 64, 64): zeros but for ALiBi and relative."""
-        if self.kind == "alibi":
-            return alibi_bias(N_HEADS, N)
-        if self.kind == "relative":
-            return relative_position_bias(self.table, N)
-        return np.zeros((N_HEADS, N, N))
-
-    @property
     def scores(self):
         """Scaled scores of the picked head, bias included, (64, 64): queries by keys."""
-        words = np.tile(self.word, (N, 1))  # (64, d_model)
+        word = np.tile([1.0, 0.0], self.d_model // 2) / math.sqrt(self.d_model / 2)
+        words = np.tile(word, (N, 1))  # (64, d_model)
         if self.kind == "sinusoidal":
-            words = words + self.encoding
-        elif self.kind == "rotary":
+            words = words + sinusoidal_positions(N, self.d_model, base=self.base)
+        if self.kind == "rotary":
             words = rotary(words, base=self.base)
-        return words @ words.T + self.bias[self.head]
-
-    @property
-    def inputs(self):
-        """Scene "order": what goes in for dog, bites and man, (3, 4)."""
-        places = [2, 1, 0] if self.swapped else [0, 1, 2]
-        return np.array(ROWS) + self.placed * sinusoidal_positions(3, 4, base=self.base)[places]
+        scores = words @ words.T
+        if self.kind == "alibi":
+            scores = scores + alibi_bias(N_HEADS, N)[self.head]
+        if self.kind == "relative":
+            scores = scores + relative_position_bias(TABLE, N)[self.head]
+        return scores
 
     @property
     def outputs(self):
-        """Scene "order": what comes out for dog, bites and man, (3, 4), and the weights, (3, 3)."""
-        X = self.inputs
+        """Scene "order": the outputs for dog, bites and man, (3, 4), and the weights, (3, 3)."""
+        places = [2, 1, 0] if self.swapped else [0, 1, 2]
+        X = np.array(ROWS) + self.placed * sinusoidal_positions(3, 4, base=self.base)[places]
         return scaled_dot_product_attention(X, X, X)

@@ -112,7 +112,7 @@ const reached = (row, p) => row.slice(N - 1 - p, 2 * N - 1 - p);
 const blockOf = ({ position }, { biases }) => biases.map((row) => reached(row, position));
 
 /** What is said of the scores, and over and under the three drawings. */
-function said(s, now) {
+function sentences(s, now) {
   const { kind, position: p, d_model, base, head } = s;
   const row = now.encoding[p];
   const some = row.slice(0, 4).map(signed).join(", ") + (row.length > 4 ? ", …" : "");
@@ -328,7 +328,7 @@ export const picture = (s) =>
 function scoring(s) {
   const now = compute(s);
   const { position: p } = s;
-  const words = said(s, now);
+  const words = sentences(s, now);
   const head = `${s.head + 1} of ${N_HEADS}`;
   const control = (name, title, value, more) => {
     const idle = name !== "position" && !USES[s.kind].includes(name);

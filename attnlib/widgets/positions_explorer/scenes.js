@@ -87,10 +87,10 @@ export function turned(s) {
     a * Math.sin(angle) + b * Math.cos(angle),
   ];
   const pairs = Array.from({ length: Math.min(2, s.d_model / 2) }, (_, i) => {
-    const [own, pair] = [turnOf(i, s), (row) => row.slice(2 * i, 2 * i + 2)];
-    const [query, key] = [turn(pair(QUERY), (p + k) * own), turn(pair(KEY), p * own)];
+    const [turns, pair] = [turnOf(i, s), (row) => row.slice(2 * i, 2 * i + 2)];
+    const [query, key] = [turn(pair(QUERY), (p + k) * turns), turn(pair(KEY), p * turns)];
     return {
-      turn: own,
+      turn: turns,
       before: [pair(QUERY), pair(KEY)],
       query,
       key,
@@ -208,7 +208,7 @@ aria-label="${word}: why">${word}</button></th><td>${row(now.outputs[w])}</td></
   ];
 }
 
-/** The two hands of a clock, for two places: no roles, so without their colours. */
+/** The two hands of a clock, for two places: no roles, so without their colors. */
 const STROKES = {
   from: { stroke: "var(--ink)", "stroke-width": 2.5 },
   to: { stroke: "var(--muted)", "stroke-width": 2.5, "stroke-dasharray": "6 3" },
@@ -239,13 +239,13 @@ function clocksSheet({ pairs }, { position: p, distance: k }) {
   const one = (pair, i) => {
     const [x, y] = [42 + 172 * (i % 2), 72 + 96 * (i >> 1)];
     const round = (2 * Math.PI) / pair.turn;
-    const said = [
+    const lines = [
       "round in",
       `${brief(round)}${round < 1e4 ? " words" : ""}`,
       `turns ${short(k * pair.turn)}`,
       `cos ${signed(pair.cosine)}`,
     ];
-    const all = said.map((words, at) =>
+    const all = lines.map((words, at) =>
       text(words, x + 46, y - 24 + 19 * at, at ? "ink" : "muted"),
     );
     return [clock(pair, x, y, 40), all];
@@ -344,9 +344,9 @@ function turnedSheet({ pairs }, { position: p, distance: k }) {
       text(`adds ${signed(score)}`, x, 214, "ink", middle),
     ];
   };
-  const said =
+  const description =
     `The query at ${p + k} and the key at ${p}, turned; ` + "the table below holds the numbers";
-  return sheet("turned", 340, 220, said, pairs.map(one));
+  return sheet("turned", 340, 220, description, pairs.map(one));
 }
 
 export function turning(s) {

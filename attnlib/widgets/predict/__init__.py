@@ -1,5 +1,6 @@
 """Predict: numbers to work out and type before they are shown; foreseen mistakes are named."""
 
+import re
 from collections.abc import Mapping
 from itertools import combinations
 
@@ -10,7 +11,8 @@ from attnlib.widgets.kit.base import CourseWidget, check_key
 
 MOST = 12
 # Relative, absolute: rounding to three digits moves a number by at most 0.5 %, rounding to three
-# decimals by 0.0005, and a sum of three such numbers by 0.0015.
+# decimals by 0.0005, and a sum of three such numbers by 0.0015. Of a number from 0.1 on, two
+# decimals are enough: 0.33 is as good a guess as 1/3 (predict.js).
 TOLERANCE = (0.005, 0.0015)
 
 
@@ -32,14 +34,18 @@ class Predict(CourseWidget):
         What a mistake gives, under a clause that names it: "you did not divide by √d_k".
     unit : str
         What the numbers count; stands behind each field.
+    worked : str
+        The calculation in which the blanks stand, each as its label in braces, over one line or
+        several: "0.016 · 0 + 0.117 · 1 + 0.867 · 2 = {output}". Shown with the numbers at the end.
     explanation : str
         Shown with the answer.
 
     Raises
     ------
     ValueError
-        For numbers that are not finite or not as many as the labels, a key of the wrong form, or
-        a mistake that cannot be told from the answer or from another mistake.
+        For numbers that are not finite or not as many as the labels, a key of the wrong form, a
+        worked line without each of its blanks, or a mistake that cannot be told from the answer or
+        from another mistake.
     """
 
     question = traitlets.Unicode().tag(sync=True)
@@ -48,6 +54,7 @@ class Predict(CourseWidget):
     tolerance = traitlets.List(traitlets.Float()).tag(sync=True)
     mistakes = traitlets.Dict().tag(sync=True)
     unit = traitlets.Unicode().tag(sync=True)
+    worked = traitlets.Unicode().tag(sync=True)
     explanation = traitlets.Unicode().tag(sync=True)
     key = traitlets.Unicode().tag(sync=True)
     typed = traitlets.List(traitlets.Float()).tag(sync=True)
@@ -67,6 +74,9 @@ class Predict(CourseWidget):
             for clause, value in traits.pop("mistakes", {}).items()
         }
         _check_apart({"the answer": answer} | mistakes, tolerance)
+        blanks = re.findall(r"\{([^{}]+)\}", traits.get("worked", ""))
+        if (blanks and sorted(blanks) != sorted(labels)) or (traits.get("worked") and not blanks):
+            raise ValueError(f"worked needs each of {list(labels)} in braces, once; got {blanks}")
         super().__init__(
             question=question,
             answer=answer,

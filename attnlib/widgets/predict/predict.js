@@ -12,12 +12,15 @@ export const label = (s) => `Predict: ${s.question}`;
 
 const NUMBER = /^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?$/i;
 
-/** What a person means by "0,5", " −2 " or "1/3"; null for anything else. */
+/** What a person means by "0,5", " −2 ", "1/3" or "33 %"; null for anything else. */
 export function parse(text) {
-  const parts = text.replace(/\s/g, "").replace(/[−–]/g, "-").split("/");
+  const plain = text.replace(/\s/g, "").replace(/[−–]/g, "-");
+  const percent = plain.endsWith("%");
+  const parts = (percent ? plain.slice(0, -1) : plain).split("/");
   if (parts.length > 2 || !parts.every((part) => NUMBER.test(part))) return null;
   const [top, bottom = 1] = parts.map((part) => Number(part.replace(",", ".")));
-  return Number.isFinite(top / bottom) ? top / bottom : null;
+  const number = top / bottom / (percent ? 100 : 1);
+  return Number.isFinite(number) ? number : null;
 }
 
 /** A number as a person writes it: six decimals at most, or six digits where it is tiny or huge. */
@@ -26,9 +29,25 @@ function written(x) {
   return String(Number(usual ? x.toFixed(6) : x.toPrecision(6)) + 0); // + 0 turns -0 into 0
 }
 
-/** Whether x may stand for the target after a calculation by hand. */
-function near(x, target, [relative, absolute]) {
-  return Math.abs(x - target) <= Math.max(relative * Math.abs(target), absolute);
+const reach = (target, [relative, absolute]) => Math.max(relative * Math.abs(target), absolute);
+
+/** Whether two decimals are enough: not for a tiny number, nor for one asked for more exactly. */
+const isRough = (target, [, absolute]) => absolute >= 0.0015 && Math.abs(target) >= 0.1;
+
+/** Whether x may stand for the target after a calculation by hand, or as a rough guess. */
+function near(x, target, tolerance) {
+  const distance = Math.abs(x - target);
+  const rounded = Math.abs(x - Number(x.toFixed(2))) < 1e-9;
+  const rough = rounded && isRough(target, tolerance) && distance <= 0.005 + 1e-9;
+  return rough || distance <= reach(target, tolerance);
+}
+
+/** How many digits a blank wants: as few as are sure to be accepted. */
+export function digits(target, tolerance) {
+  if (Number.isInteger(target)) return "whole number";
+  const needed = Math.ceil(-Math.log10(2 * reach(target, tolerance)));
+  const n = isRough(target, tolerance) ? Math.min(needed, 2) : needed;
+  return n < 1 ? "whole number" : `${n} ${n === 1 ? "decimal" : "decimals"}`;
 }
 
 /** Which of the typed numbers are wrong, and the one mistake that gives them, or null. */
@@ -65,9 +84,9 @@ function verdict(s, { wrong, mistake }) {
 }
 
 /**
- * The field for one number. No inputmode: the decimal keys of a phone may lack a minus and a slash.
+ * The input for one number. No inputmode: the decimal keys of a phone may lack a minus and a slash.
  */
-function field(s, i, wrong) {
+function input(s, i, wrong, more) {
   const text = s.text[i] ?? "";
   const value = s.typed.length && parse(text) !== s.typed[i] ? written(s.typed[i]) : text;
   const invalid = s.unread ? parse(text) === null : wrong.includes(i);
@@ -78,8 +97,32 @@ function field(s, i, wrong) {
     value,
     "aria-invalid": String(invalid),
   };
-  return html`<label><span>${s.labels[i].replace(/ (?=\d)/g, "\u00a0")}</span><span
-class="with-value">${element("input", all)}${s.unit && element("span", {}, s.unit)}</span></label>`;
+  return element("input", { ...all, ...more });
+}
+
+const hint = (s, i) => digits(s.answer[i], s.tolerance);
+
+/** A field with its label. */
+const field = (s, i, wrong) =>
+  html`<label><span>${s.labels[i].replace(/ (?=\d)/g, "\u00a0")} <i
+class="digits">${hint(s, i)}</i></span><span
+class="with-value">${input(s, i, wrong)}${s.unit && element("span", {}, s.unit)}</span></label>`;
+
+/** A blank within the worked line. */
+function blank(s, i, wrong) {
+  const named = { "aria-label": `${s.labels[i]}, ${hint(s, i)}` };
+  return html`<span class="blank">${input(s, i, wrong, named)}<i
+class="digits" aria-hidden="true">${hint(s, i)}</i></span>`;
+}
+
+/** The worked line, with something in the place of each blank. */
+function worked(s, put) {
+  return s.worked
+    .split("\n")
+    .map((row, at) => [
+      at > 0 && html`<br>`,
+      row.split(/\{([^{}]+)\}/).map((part, k) => (k % 2 ? put(s.labels.indexOf(part)) : part)),
+    ]);
 }
 
 export function picture(s) {
@@ -90,11 +133,14 @@ export function picture(s) {
   const numbers = s.answer.map(
     (x, i) => `${s.labels.length > 1 ? `${s.labels[i]} = ` : ""}${written(x)}${unit}`,
   );
-  const answer = html`<b>${numbers.join(", ")}.</b> ${s.explanation}`;
+  const sum = s.worked ? worked(s, (i) => written(s.answer[i])) : `${numbers.join(", ")}.`;
+  const answer = html`<b>${sum}</b> ${s.explanation}`;
+  const fields = s.worked
+    ? html`<p class="worked">${worked(s, (i) => blank(s, i, judged.wrong))}</p>`
+    : html`<div class="fields">${s.labels.map((_, i) => field(s, i, judged.wrong))}</div>`;
   return [
     html`<p class="question">${s.question}</p>`,
-    html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off"><div
-class="fields">${s.labels.map((_, i) => field(s, i, judged.wrong))}</div>
+    html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off">${fields}
 <p class="buttons"><button type="submit" name="check">Check</button>
 <button type="button" name="reveal">Reveal</button>
 <button type="button" name="reset">Reset</button>

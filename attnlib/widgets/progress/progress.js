@@ -46,7 +46,8 @@ export function picture(s) {
       html`<p class="whole">${counts.map(bar)}<span class="number">${right} of ${all}
 right</span></p>`,
     ];
-  const kept = "What you answer and where you are is kept in this browser alone. Nothing is sent.";
+  const kept =
+    "Your answers and your place in the course are stored only in this browser. Nothing is sent.";
   return [
     s.form === "keep"
       ? html`<p class="note sum"><span class="number">${right} of ${all}</span> questions answered

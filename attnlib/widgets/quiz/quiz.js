@@ -41,11 +41,11 @@ ${statusLine(`why_${i}`, reasons[chosen] ?? (s.unasked[i] > 0 ? none : ""), {
 
 export function picture(s) {
   const note = " Progress cannot be kept in this browser.";
-  const said = `${score(s.questions, s.chosen)} of ${s.questions.length} right.`;
+  const result = `${score(s.questions, s.chosen)} of ${s.questions.length} right.`;
   return [
     ...s.questions.map((question, i) => form(s, question, i)),
     html`<p class="buttons"><button type="button" name="reset">Reset</button></p>`,
-    html`<p role="status" data-part="score">${said}${!s.kept && note}</p>`,
+    html`<p role="status" data-part="score">${result}${!s.kept && note}</p>`,
   ];
 }
 
