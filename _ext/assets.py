@@ -6,7 +6,6 @@ waits for each style before it is drawn: it has one of its own and one that all 
 """
 
 import functools
-import hashlib
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +15,19 @@ import tree_sitter_javascript
 from tree_sitter import Language, Parser
 
 from _ext import ROOT
+from _ext.files import clear, digest, write
 
 STATIC = sorted(Path(__file__).parent.glob("*/static"))
-OURS = ["math.css", *(file.name for folder in STATIC for file in folder.glob("*.[cj]s*"))]
-THEIRS = ["basic.css", "pygments.css", "styles/furo.css"]
+# What a page's script imports from the widgets: constants, since it is no module itself.
+PROGRESS = ROOT / "attnlib" / "widgets" / "kit" / "progress.js"
+IMPORT = re.compile(r'^import \{ (.+) \} from ".*/kit/progress\.js";$', re.MULTILINE)
+EXPORT = re.compile(r"^export const (\w+) = (.+?);", re.MULTILINE)
+OURS = [file for folder in STATIC for file in folder.glob("*.[cj]s*")]
+THEIRS = ["pygments.css", "styles/furo.css"]
 SHARED = ["palette.css", "pygments.css", "styles/furo.css", "math.css", "book.css"]
 SHARED_LINK = re.compile(r"(?<=/)shared[.\w]*\.css(?=\")")
-JOINED = re.compile(r"\b(?:page|shared)\.\w{8}\.css")
+LOADED = re.compile(r"\b_static/([\w./]+\.css)")
+STYLES = ["*.css", "*/*.css", "styles/*.map"]
 # The encoder's pieces and Python's own scripts, 50 MB of data, name nothing.
 NAMING = ["**/*.html", "_static/*.js", "_static/scripts/*.js", "_static/widgets/*.js"]
 NAME = re.compile(r"[\w-]+")
@@ -57,31 +62,46 @@ def join_styles(app, pagename, templatename, context, doctree):
 
 def write_style(app, stem, text):
     """Write a style under a name that changes with its content, and return the name."""
-    name = f"{stem}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.css"
-    Path(app.outdir, "_static", name).write_text(text, encoding="utf-8")
+    name = f"{stem}.{digest(text)}.css"
+    write(Path(app.outdir, "_static", name), text)
     return name
 
 
 def finish_files(app, exception):
     """After all pages: leave in the files only what readers need, and join the shared styles."""
-    if exception is not None or app.builder.format != "html":
+    if exception:
         return
-    names = names_in(app.outdir)
-    for name in [*OURS, *THEIRS]:
-        file = Path(app.outdir, "_static", name)
-        text = minify(file.read_text(encoding="utf-8"), file.suffix)
-        if name in THEIRS:
-            text = used_rules(tinycss2.parse_stylesheet(text, skip_whitespace=True), names)
-        file.write_text(text, encoding="utf-8")
     static = Path(app.outdir, "_static")
-    styles = ((static / name).read_text(encoding="utf-8") for name in SHARED)
-    shared, wanted = write_style(app, "shared", "".join(styles)), set()
+    for source in OURS:
+        text = with_constants(source.read_text(encoding="utf-8"))
+        write(static / source.name, minify(text, source.suffix))
+    names = names_in(app.outdir)
+    styles = (shared_style(static / name, names if name in THEIRS else None) for name in SHARED)
+    shared, loaded = write_style(app, "shared", "".join(styles)), set()
     for page in Path(app.outdir).rglob("*.html"):
         text = SHARED_LINK.sub(shared, page.read_text(encoding="utf-8"))
-        page.write_text(text, encoding="utf-8")
-        wanted |= set(JOINED.findall(text))
-    for old in {file.name for file in static.glob("*.css") if JOINED.match(file.name)} - wanted:
-        (static / old).unlink()
+        write(page, text)
+        loaded |= {Path(name).name for name in LOADED.findall(text)}
+    for pattern in STYLES:  # all that is joined by now, and those of Sphinx that nothing asks for
+        clear(static.glob(pattern), loaded)
+
+
+def shared_style(file, names):
+    """The text of a style that all pages share, with the rules that need no other names."""
+    text = minify(file.read_text(encoding="utf-8"), ".css")
+    if names is None:
+        return text
+    return used_rules(tinycss2.parse_stylesheet(text, skip_whitespace=True), names)
+
+
+def with_constants(script):
+    """Return a script with the values of the constants that it imports, instead of the import."""
+    values = dict(EXPORT.findall(PROGRESS.read_text(encoding="utf-8")))
+
+    def declared(match):
+        return "".join(f"const {name} = {values[name]};" for name in match[1].split(", "))
+
+    return IMPORT.sub(declared, script)
 
 
 @functools.cache
@@ -90,11 +110,6 @@ def minify(source, suffix):
 
     Parsers find the comments, because a string, a template or a regular expression may hold what
     looks like one. A line break stays where it may end a statement.
-
-    Raises
-    ------
-    ValueError
-        If a script cannot be parsed.
     """
     if suffix == ".css":
         values = tinycss2.parse_component_value_list(source, skip_comments=True)
@@ -192,8 +207,6 @@ def required_names(selector):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.connect("config-inited", collect)
     app.connect("html-page-context", join_styles, priority=950)  # after theme.py
     app.connect("build-finished", finish_files)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -25,7 +25,6 @@ def subset_font(path, characters, **options):
 
 
 def woff2(font):
-    """The bytes of a WOFF2."""
     font.flavor = "woff2"
     out = BytesIO()
     font.save(out)

@@ -27,7 +27,6 @@ class Cell:
 
     @property
     def tags(self):
-        """Its tags."""
         return self.metadata.get("tags", [])
 
     @functools.cached_property

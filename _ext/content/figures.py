@@ -40,22 +40,10 @@ class SvgError(ValueError):
 
 
 def inline_svg(source, alt, prefix):
-    """The SVG text `source` as an element of a page.
+    """The SVG file `source` as an element of a page; who cannot see it is read `alt`.
 
-    Parameters
-    ----------
-    source : str
-        A whole SVG file, as Matplotlib writes it.
-    alt : str
-        The text for those who cannot see it.
-    prefix : str
-        Put before each id, so that two figures on a page do not share one.
-
-    Raises
-    ------
-    SvgError
-        For a file that is no SVG, and for scripts, event handlers, style sheets and addresses
-        outside of the file.
+    `prefix` stands before each id, so that two figures on a page do not share one. What is no SVG
+    is an SvgError, and so is a script, an event handler, a style sheet or an address outside of it.
     """
     try:
         root = ElementTree.fromstring(source)
@@ -145,10 +133,8 @@ class InlineFigures(SphinxPostTransform):
     """Replace each local SVG image of a page by its drawing, and ask every image for its alt."""
 
     default_priority = 5  # MyST-NB has chosen between the SVG and the PNG of an output at 4
-    formats = ("html",)
 
     def run(self, **kwargs):
-        """Go through the images of the page."""
         for number, image in enumerate(list(self.document.findall(nodes.image)), start=1):
             cell = cell_of(image)
             place = f" (cell {cell['cell_index']})" if cell else ""
@@ -173,6 +159,4 @@ class InlineFigures(SphinxPostTransform):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_post_transform(InlineFigures)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

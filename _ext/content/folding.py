@@ -4,6 +4,9 @@
 A hidden cell whose prompt begins with "Checked: " is a mark of one line. Neighbours with one prompt
 are one, if only the last of them prints.
 
+The code of a picture, and of hidden cells right before it that print nothing, stands behind one
+word at its corner, which takes no room until it is opened.
+
 What answers a question stays closed with all that it prints: cells with the tag `answer`, and boxes
 `:::{answer}`. Neighbours become one `<details>`. It knows its question: on paper, where nothing
 opens, `book.js` puts all answers at the end of the chapter. The first one after a `Predict` names
@@ -32,7 +35,6 @@ class Dropdown(Admonition):
     option_spec = Admonition.option_spec | {"open": directives.flag}
 
     def run(self):
-        """Make an admonition with the class that `FoldAdmonitions` looks for."""
         is_open = ["open"] if "open" in self.options else []
         self.options["class"] = [*self.options.get("class", []), "dropdown", *is_open]
         return super().run()
@@ -44,7 +46,6 @@ class Answer(Admonition):
     required_arguments, optional_arguments = 0, 1
 
     def run(self):
-        """Make an admonition with the class that `FoldAnswers` looks for."""
         self.arguments = self.arguments or [ANSWER]
         self.options["class"] = [*self.options.get("class", []), "answer"]
         return super().run()
@@ -59,12 +60,10 @@ class details_summary(nodes.General, nodes.TextElement):  # noqa: N801
 
 
 def is_cell(node):
-    """Tell whether a node is a cell that answers."""
     return node.get("nb_element") == "cell_code" and "tag_answer" in node["classes"]
 
 
 def is_answer(node):
-    """Tell whether a node belongs to an answer."""
     if not isinstance(node, nodes.Element):
         return False
     return is_cell(node) or (isinstance(node, nodes.admonition) and "answer" in node["classes"])
@@ -88,7 +87,6 @@ class JoinHidden(SphinxPostTransform):
     """Let neighbouring hidden cells with one prompt be one cell, before MyST-NB hides parts."""
 
     default_priority = 197
-    formats = ("html",)
 
     def run(self, **kwargs):
         """Move the code of each cell that prints nothing into the next one of its name."""
@@ -101,14 +99,47 @@ class JoinHidden(SphinxPostTransform):
                 cell.parent.remove(cell)
 
 
+def hides_code(node):
+    """Tell whether a node is a cell that hides its code."""
+    return (
+        isinstance(node, nodes.container)
+        and node.get("nb_element") == "cell_code"
+        and node.get("hide_mode") == "input"
+    )
+
+
+def is_picture(node):
+    """Tell whether a node is a cell that hides its code and shows a widget or a figure."""
+    if not hides_code(node) or "tag_answer" in node["classes"]:
+        return False
+    widgets = (raw for raw in node.findall(nodes.raw) if "widget-slot" in raw.astext())
+    return any(widgets) or next(node.findall(nodes.image), None) is not None
+
+
+class CodeOfPictures(SphinxPostTransform):
+    """Put the code of each picture at its corner, with that of the cells right before it."""
+
+    default_priority = 3  # before a figure becomes its drawing, and before anything is folded
+
+    def run(self, **kwargs):
+        for cell in list(self.document.findall(is_picture)):
+            siblings = cell.parent
+            first = last = siblings.index(cell)
+            while first and hides_code(siblings[first - 1]) and len(siblings[first - 1]) == 1:
+                first -= 1
+            code = details("", details_summary("", "Code"), classes=["code"])
+            for each in siblings[first : last + 1]:
+                code += each.children.pop(0)
+            del siblings[first:last], cell["hide_mode"]
+            cell += code
+
+
 class FoldAnswers(SphinxPostTransform):
     """Put each row of neighbouring answers into one `details`, before MyST-NB hides parts."""
 
     default_priority = 198
-    formats = ("html",)
 
     def run(self, **kwargs):
-        """Go through the places that hold answers."""
         found = list(self.document.findall(is_answer))
         for cell in filter(is_cell, found):
             if cell.get("hide_mode") == "all":
@@ -119,7 +150,6 @@ class FoldAnswers(SphinxPostTransform):
             self.fold(parent)
 
     def fold(self, parent):
-        """Join the answers among the children of a node."""
         made, asked, path = [], None, self.env.doc2path(self.env.docname)
         for answers, group in groupby(parent.children, is_answer):
             if answers:
@@ -168,10 +198,8 @@ class FoldAdmonitions(SphinxPostTransform):
     """Turn each admonition with the class `dropdown` into a `details`."""
 
     default_priority = 300
-    formats = ("html",)
 
     def run(self, **kwargs):
-        """Go through the admonitions of the page."""
         for node in list(self.document.findall(nodes.Admonition)):
             if "dropdown" not in node.get("classes", ()):
                 continue
@@ -188,24 +216,20 @@ class FoldAdmonitions(SphinxPostTransform):
 
 
 def visit_details(self, node):
-    """Open a `<details>`."""
     more = {"open": "open"} if "open" in node["classes"] else {}
     more |= {"data-after": node["after"]} if node.get("after") else {}
     self.body.append(self.starttag(node, "details", **more))
 
 
 def depart_details(self, node):
-    """Close a `<details>`."""
     self.body.append("</details>\n")
 
 
 def visit_summary(self, node):
-    """Open a `<summary>`."""
     self.body.append(self.starttag(node, "summary", ""))
 
 
 def depart_summary(self, node):
-    """Close a `<summary>`."""
     self.body.append("</summary>\n")
 
 
@@ -218,13 +242,12 @@ def visit_hidden_cell(self, node):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_directive("dropdown", Dropdown)
     app.add_directive("answer", Answer)
+    app.add_post_transform(CodeOfPictures)
     app.add_post_transform(JoinHidden)
     app.add_post_transform(FoldAnswers)
     app.add_post_transform(FoldAdmonitions)
     app.add_node(details, html=(visit_details, depart_details))
     app.add_node(details_summary, html=(visit_summary, depart_summary))
     app.add_node(HideCodeCellNode, override=True, html=(visit_hidden_cell, depart_details))
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

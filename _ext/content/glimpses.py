@@ -62,7 +62,5 @@ def defined(doctree):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_js_file("glimpses.js", loading_method="defer")
     app.connect("html-page-context", add_glimpses)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -36,7 +36,6 @@ class Tables(SphinxPostTransform):
     default_priority = 198
 
     def run(self):
-        """Visit all tables."""
         for table in self.document.findall(nodes.table):
             if "colwidths-given" in table["classes"]:
                 table["classes"].remove("colwidths-auto")
@@ -49,10 +48,8 @@ class BreakableNames(SphinxPostTransform):
     """Let a long name of code end a line where a reader would."""
 
     default_priority = 198
-    formats = ("html",)
 
     def run(self):
-        """Visit all code in lines of text, and the names in the reference."""
         for code in self.document.findall(lambda node: isinstance(node, NAMES)):
             words = re.split(r"(?<=[a-z][_.(])(?=\w)", code.astext())
             if max(map(len, code.astext().split()), default=0) > 16 and len(words) > 1:
@@ -73,7 +70,6 @@ class WholeNumbers(SphinxPostTransform):
     default_priority = 199
 
     def run(self):
-        """Visit all text but code."""
         for text in list(self.document.findall(nodes.Text)):
             if not isinstance(text.parent, VERBATIM):
                 whole = WHOLE.sub(unbroken, VECTOR.sub(unbroken, text))
@@ -82,24 +78,20 @@ class WholeNumbers(SphinxPostTransform):
 
 
 def visit_entry(self, node):
-    """Open a cell of a table."""
     HTML5Translator.visit_entry(self, node)
     if isinstance(node.parent.parent, nodes.thead) and not node.astext():
         self.body[-1], self.context[-1] = "<td>", "</td>\n"
 
 
 def visit_citation(self, node):
-    """Open an entry of the bibliography."""
     HTML5Translator.visit_citation(self, node)
     changes = {"doc-biblioentry": "listitem"}
     self.body[-1] = amended(self.body[-1], changes, "Docutils' bibliography")
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_post_transform(BreakableNames)
     app.add_post_transform(Tables)
     app.add_post_transform(WholeNumbers)
     app.add_node(nodes.entry, override=True, html=(visit_entry, None))
     app.add_node(nodes.citation, override=True, html=(visit_citation, None))
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

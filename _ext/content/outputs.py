@@ -7,7 +7,6 @@ logger = logging.getLogger(__name__)
 
 
 def cell_of(node):
-    """The code cell that holds a node, if any."""
     while node is not None and node.get("nb_element") != "cell_code":
         node = node.parent
     return node
@@ -36,7 +35,5 @@ def mark_sentences(app, doctree):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.connect("doctree-read", warn_of_errors)
     app.connect("doctree-read", mark_sentences)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

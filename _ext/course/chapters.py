@@ -5,12 +5,16 @@ the notebook: its title, its exercises, the questions that its widgets ask, the 
 Its metadata keep, under "attention_by_hand", only what nothing else says:
 
     "lead": how the chapter before goes on after "Next: ..., "; the first chapter has none;
+    "reading", "practice": how many minutes it takes a newcomer to read it, and to answer it;
+    "needs": what is needed before, in a few words: 'after "Masks"';
+    "map": the parts of the map of the whole model (`map.py`) that are lit at its head;
     "week", "click": its week in the term plan, and what must click in it;
     "exercise": the one for the class, if it is not the first.
 
 The start page, the teaching page and the solutions are made from this when the book is built, by
-`contents.py`. README's list is stored, and so are a notebook's own number, its time and its way to
-the next: `make refresh` ends with this file, which writes them again.
+`contents.py`, and the head of each chapter by `frame.py`. README's list is stored, and so are a
+notebook's own number and its way to the next: `make refresh` ends with this file, which writes
+them again.
 """
 
 import json
@@ -22,43 +26,32 @@ from functools import cached_property
 from pathlib import Path
 
 import nbformat
+from sphinx.errors import ExtensionError
 
 from _ext import ROOT, notebook
-
-# How long things take, in seconds. Reading: words, 150 a minute; a figure, a formula of its own and
-# a line of code are looked at; a widget is moved. Practice is what the reader answers: a prediction
-# is worked out on paper, a question of the quiz and an exercise take a while. Newcomers took about
-# twice what the first edition said, at 200 words a minute, 3 s a line, 7 minutes an exercise.
-WORD, FIGURE, FORMULA, LINE, WIDGET = 0.4, 40, 30, 6, 180
-PREDICTION, QUESTION, EXERCISE = 300, 60, 600
 
 # What a reader can do after each part of `_toc.yml`. A part's picture is in the folder `parts`,
 # in a file with its name: the-idea.svg.
 PROMISES = {
-    "I. The idea": "Say what attention does, compute it for a short sentence on paper, "
-    "and write it in a few lines of NumPy.",
-    "II. The layer": "Build a whole layer of a Transformer, let one half read and the other write, "
-    "and say what each part is for.",
-    "III. Learning": "Say how a model comes to ask for the right thing, take a gradient back "
-    "through attention by hand, and read what two heads of a small GPT do together.",
-    "IV. In the world": "Count what attention costs, say what today's models changed and why, and "
-    "run a published model in your own code.",
+    "I. The idea": "Say what attention is for, compute it for a short sentence on paper, and write "
+    "it in a few lines of Python.",
+    "II. The layer": "Build one of the layers of a model, and say what each of its parts is for.",
+    "III. Learning": "Follow how a model finds its own numbers by correcting its mistakes, compute "
+    "one correction by hand, and see what a small model has learned.",
+    "IV. In the world": "Count what attention costs, say what today's models do differently and "
+    "why, and run a published model in your own code.",
 }
 
-# What a tag closes of a cell, here and in Jupyter. What is closed takes no time.
+# What a tag closes of a cell, here and in Jupyter.
 CLOSES = {"hide-input": {"source"}, "hide-output": {"outputs"}}
 CLOSES |= {tag: {"source", "outputs"} for tag in ("hide-cell", "answer")}
 
 TITLE = re.compile(r"^# (?:\d+\. )?(.+)$", re.MULTILINE)
-TIME = re.compile(r"(?<=\*\*Time:\*\* ).+$", re.MULTILINE)
 NEXT = re.compile(r"\n*^Next: .+$\n*", re.MULTILINE)
-DIRECTIVE = re.compile(r"^(:{3,})\{(\w+)\}.*?^\1 *$", re.MULTILINE | re.DOTALL)
-FORMULAS = re.compile(r"^\$\$.*?^\$\$.*?$", re.MULTILINE | re.DOTALL)
-NO_TEXT = re.compile(r"\]\([^)]*\)|\{[\w:]+\}|^:::.*$|^:\w+:.*$", re.MULTILINE)
 LIST = re.compile(r"(?<=<!-- chapters -->\n).*(?=<!-- end of chapters -->)", re.DOTALL)
 
 
-class ChapterError(ValueError):
+class ChapterError(ExtensionError):
     """A chapter lacks what the book needs to know of it."""
 
 
@@ -73,17 +66,14 @@ class Chapter:
 
     @property
     def page(self):
-        """The name of its page."""
         return self.file.removesuffix(".ipynb")
 
     @property
     def path(self):
-        """Where its notebook is."""
         return self.root / self.file
 
     @cached_property
     def notebook(self):
-        """Its cells and metadata."""
         return notebook.read(self.path)
 
     @cached_property
@@ -102,7 +92,8 @@ class Chapter:
     @property
     def needed(self):
         """What its metadata must say under "attention_by_hand"."""
-        return ["week", "click", "lead"] if self.number > 1 else ["week", "click"]
+        always = ["week", "click", "reading", "practice", "needs", "map"]
+        return always + ["lead"] * (self.number > 1)
 
     def stored(self, key, default=None):
         """What its metadata say there; the error names at once all that they lack."""
@@ -162,98 +153,32 @@ class Chapter:
             found[f"{name}-quiz"] = len(questions)
         return found
 
-    @cached_property
+    @property
     def reading(self):
-        """What is read in it, as (cell, text) like `cells`.
-
-        All but its exercises and the way to the next, which is no word of its author's.
-        """
-        return [
-            (cell, NEXT.sub("\n", text) if cell.cell_type == "markdown" else text)
-            for section, cell, text in self.cells
-            if section != "Exercises"
-        ]
-
-    @cached_property
-    def minutes(self):
-        """How long its reading takes, by fives: text, figures, code, and widgets to move."""
-        code = self.notebook.code
-        imports = re.findall(r"^from attnlib\.widgets import (.+)$", "\n".join(code), re.MULTILINE)
-        widgets = {name.strip() for line in imports for name in line.split(",")}
-        seconds = 0
-        for cell, text in self.reading:
-            if cell.cell_type == "markdown":
-                seconds += time_of_text(text)
-            else:
-                seconds += time_of_code(cell, widgets, is_first=cell.source == code[0])
-        return by_fives(seconds)
+        """How many minutes it takes a newcomer to read it."""
+        return self.whole("reading")
 
     @property
     def practice(self):
-        """How many minutes its predictions, its quiz and its exercises take, by fives."""
-        seconds = EXERCISE * len(self.exercises)
-        for key, n in self.questions.items():
-            seconds += QUESTION * n if key.endswith("-quiz") else PREDICTION
-        return by_fives(seconds)
+        """How many minutes its predictions, its quiz and its exercises take."""
+        return self.whole("practice")
 
     @property
-    def words(self):
-        """How many words of running text it has, but for exercises and what is closed."""
-        return sum(len(words(text)) for cell, text in self.reading if cell.cell_type == "markdown")
+    def needs(self):
+        """What a reader needs before, in a few words."""
+        return self.stored("needs")
 
-    @property
-    def lines(self):
-        """How many lines of code stand open in it, but for exercises."""
-        return sum(open_lines(cell) for cell, _ in self.reading if cell.cell_type == "code")
-
-
-def shown(text):
-    """A cell of text without the boxes that are closed."""
-
-    def seen(box):
-        head = box[0].partition("\n\n")[0]
-        return "" if box[2] in {"dropdown", "answer"} or ":class: dropdown" in head else box[0]
-
-    return DIRECTIVE.sub(seen, text)
-
-
-def words(text):
-    """The words that are read in a cell of text: a formula within a line is one."""
-    text = FORMULAS.sub("", shown(text))
-    return re.findall(r"\w\S*", NO_TEXT.sub("", re.sub(r"\$[^$]+\$", " x ", text)))
+    def whole(self, key):
+        """Return a number of minutes that the metadata say."""
+        minutes = self.stored(key)
+        if type(minutes) is not int or minutes < 1:
+            raise ChapterError(f"{self.file}: {key!r} needs whole minutes; got {minutes!r}")
+        return minutes
 
 
 def closed(cell):
     """What the tags of a cell of code close: its source, its outputs, both or nothing."""
     return set().union(*(CLOSES.get(tag, set()) for tag in cell.metadata.get("tags", [])))
-
-
-def open_lines(cell):
-    """How many lines of code a cell shows, empty ones not counted."""
-    lines = [] if "source" in closed(cell) else cell.source.splitlines()
-    return sum(bool(line.strip()) for line in lines)
-
-
-def time_of_text(text):
-    """The seconds that a cell of text takes; what is closed takes none."""
-    return WORD * len(words(text)) + FORMULA * len(FORMULAS.findall(shown(text)))
-
-
-def time_of_code(cell, widgets, is_first):
-    """The seconds that a cell of code takes with what it shows; what is closed takes none."""
-    called = set(re.findall(r"\b([A-Z]\w+)\(", cell.source)) & widgets
-    if called & {"Predict", "Quiz"}:
-        return 0  # practice
-    seconds = 0 if is_first else LINE * open_lines(cell)
-    if "outputs" not in closed(cell):
-        seconds += FIGURE * ("figure" in cell.metadata.get("mystnb", {}))
-        seconds += WIDGET * bool(called and any("data" in output for output in cell.outputs))
-    return seconds
-
-
-def by_fives(seconds):
-    """Minutes that nobody takes for exact."""
-    return max(5, 5 * round(seconds / 300))
 
 
 def read(root=ROOT):
@@ -284,8 +209,7 @@ def hours(minutes):
 
 def total(chapters, kind):
     """How many whole hours all `reading` or all `practice` takes."""
-    minutes = {"reading": "minutes", "practice": "practice"}[kind]
-    return max(1, round(sum(getattr(chapter, minutes) for chapter in chapters) / 60))
+    return max(1, round(sum(getattr(chapter, kind) for chapter in chapters) / 60))
 
 
 def begin(chapters):
@@ -304,8 +228,9 @@ def card(part, chapters):
     if part not in PROMISES:
         raise ChapterError(f"_ext/course/chapters.py: PROMISES needs the part {part!r} of _toc.yml")
     picture = picture_of(part).read_text(encoding="utf-8")
-    reading, practice = (hours(sum(minutes)) for minutes in zip(*map(times, chapters), strict=True))
-    lines = [f"- []({c.file}) [{c.minutes} + {c.practice} min]{{.minutes}}" for c in chapters]
+    reading = hours(sum(chapter.reading for chapter in chapters))
+    practice = hours(sum(chapter.practice for chapter in chapters))
+    lines = [f"- []({c.file}) [{c.reading} + {c.practice} min]{{.minutes}}" for c in chapters]
     blocks = [
         f"## {part}\n\n::::{{container}} part",
         f"```{{raw}} html\n{picture}```",
@@ -319,14 +244,8 @@ def card(part, chapters):
 
 
 def picture_of(part):
-    """Where the picture of a part is."""
     name = re.sub(r"^[IVX]+\. ", "", part).lower().replace(" ", "-")
     return ROOT / "_ext" / "course" / "parts" / f"{name}.svg"
-
-
-def times(chapter):
-    """The minutes of its reading, and of its practice."""
-    return chapter.minutes, chapter.practice
 
 
 def term_plan(chapters):
@@ -336,7 +255,7 @@ def term_plan(chapters):
         exercise = c.link_to(c.stored("exercise", next(iter(c.exercises), None)))
         lines.append(
             f"| {c.stored('week')} | [{c.number}]({c.file}) | {exercise} | {c.stored('click')} "
-            f"| {c.minutes} + {c.practice} |"
+            f"| {c.reading} + {c.practice} |"
         )
     head = ["| week | chapter | exercise | what must click | minutes |", "|---|---|---|---|---|"]
     return "\n".join([":::{table}", ":widths: 10 13 22 42 13", "", *head, *lines, ":::", ""])
@@ -372,18 +291,14 @@ def readme(text, chapters):
 
 
 def complete(chapter, following):
-    """The text of a chapter's notebook, with its number, its time and the way to the next."""
+    """The text of a chapter's notebook, with its number and the way to the next."""
     for key in chapter.needed:
         chapter.stored(key)
     written = nbformat.read(chapter.path, as_version=4)
     first, last = written.cells[0], written.cells[-1]
-    if not TIME.search(first.source):
-        raise ChapterError(f"{chapter.file}: the first cell needs **Time:** in its box")
     if last.cell_type != "markdown":
         raise ChapterError(f"{chapter.file}: the last cell needs to be text")
     first.source = TITLE.sub(lambda _: f"# {chapter.heading}", first.source, count=1)
-    time = f"about {chapter.minutes} minutes, practice {chapter.practice} minutes."
-    first.source = TIME.sub(time, first.source)
     for cell in written.cells:
         cell.metadata.pop("jupyter", None)
         if parts := closed(cell):  # on the page, and so there
@@ -406,7 +321,6 @@ def stale(root=ROOT):
 
 
 def main():
-    """Write what has changed."""
     try:
         for path, text in stale().items():
             path.write_text(text, encoding="utf-8")

@@ -14,7 +14,6 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
-from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from _ext.course import chapters as course
@@ -40,8 +39,6 @@ class Chapters(SphinxDirective):
             made = MADE[self.arguments[0]](chapters_for(self.env))
         except KeyError:
             raise self.error(f"needed one of {', '.join(MADE)}; got {self.arguments[0]}") from None
-        except course.ChapterError as error:
-            raise ExtensionError(str(error)) from None
         return self.parse_text_to_nodes(made, allow_section_headings=True)
 
 
@@ -49,7 +46,6 @@ class Hours(SphinxRole):
     """How many hours all reading or all practice takes."""
 
     def run(self):
-        """Write the number."""
         return [nodes.Text(str(course.total(chapters_for(self.env), self.text)))], []
 
 
@@ -69,8 +65,11 @@ def chapters_for(env):
     return chapters
 
 
+def chapter_at(app, page):
+    return next((chapter for chapter in chapters_of(app) if chapter.page == page), None)
+
+
 def titles(env):
-    """What each page is called."""
     return {name: title.astext() for name, title in env.titles.items()}
 
 
@@ -95,10 +94,8 @@ def keep_questions(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_directive("chapters", Chapters)
     app.add_role("hours", Hours())
     app.connect("builder-inited", remember_titles)
     app.connect("env-get-updated", pages_to_write_again)
     app.connect("html-page-context", keep_questions, priority=950)  # after theme.py
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,9 +14,10 @@ from myst_parser.parsers.directives import parse_directive_text
 from sphinx.locale import admonitionlabels
 
 from _ext.content.folding import ANSWER, Answer, Dropdown
+from _ext.course.frame import Box
 
-ADMONITIONS = {"admonition": Admonition, "dropdown": Dropdown, "answer": Answer}
-ADMONITIONS |= dict.fromkeys(set(admonitionlabels) - {"versionadded"}, Note)  # Note: no title
+DIRECTIVES = {"admonition": Admonition, "dropdown": Dropdown, "answer": Answer, "div": Box}
+DIRECTIVES |= dict.fromkeys(set(admonitionlabels) - {"versionadded"}, Note)  # Note: no title
 TITLES = {name: str(label) for name, label in admonitionlabels.items()} | {"answer": ANSWER}
 ROLES = {name: ("std", name) for name in ("numref", "ref", "doc", "term")}
 ROLES |= {"eq": ("math", "eq"), "cite:p": ("cite", "p"), "cite:t": ("cite", "t")}
@@ -46,27 +47,16 @@ class PlainError(ValueError):
 class Plain:
     """Turns the Markdown of one page's cells into plain Markdown.
 
-    Parameters
-    ----------
-    parser : MarkdownIt
-        The parser of the book's own pages: what it takes for MyST is MyST.
-    resolve : callable
-        `resolve(role, text)` gives what the page shows for a role, and its address or None.
-    follow : callable
-        `follow(target)` gives the title of the page that a link leads to, and its address or None.
+    The parser is that of the book's own pages. `resolve(role, text)` is
+    what the page shows for a role, and its address or None; `follow(target)` is the title of the
+    page to which a link leads, and its address or None.
     """
 
     def __init__(self, parser, resolve, follow):
         self.parser, self.resolve, self.follow = parser, resolve, follow
 
     def cell(self, text):
-        """The plain form of a cell.
-
-        Raises
-        ------
-        PlainError
-            For a construct that this module does not know, and for MyST that is left.
-        """
+        """The plain form of a cell; a PlainError says what has none, and what MyST is left."""
         plain = self._blocks(text)
         self._check(self.parser.parse(plain, {}))
         return plain
@@ -96,17 +86,19 @@ class Plain:
         if not directive or token.type == "code_block":
             return None
         name, argument = directive.groups()
-        if name not in ADMONITIONS:
+        if name not in DIRECTIVES:
             raise PlainError(f"the directive {{{name}}} has no plain form")
         try:
-            parsed = parse_directive_text(ADMONITIONS[name], argument.strip(), token.content)
+            parsed = parse_directive_text(DIRECTIVES[name], argument.strip(), token.content)
         except MarkupError as error:
             raise PlainError(f"the directive {{{name}}}: {error}") from error
         for warning in parsed.warnings:
             raise PlainError(f"the directive {{{name}}}: {warning.msg}")
+        body = self._blocks("\n".join(parsed.body)).strip()
+        if name == "div":
+            return body
         title = parsed.arguments[0] if parsed.arguments else TITLES[name]
         title = self._inline(title)
-        body = self._blocks("\n".join(parsed.body)).strip()
         if name in {"dropdown", "answer"} or "dropdown" in parsed.options.get("class", []):
             summary = MarkdownIt().renderInline(title)
             return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"

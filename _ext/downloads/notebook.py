@@ -28,24 +28,10 @@ build first, as pytorch.org explains under "Start Locally"."""
 
 
 def plain_notebook(notebook, plain, title, address, wheel):
-    """The download made of a chapter.
+    """The download made of a chapter, which is not changed.
 
-    Parameters
-    ----------
-    notebook : NotebookNode
-        The chapter; it is not changed.
-    plain : Plain
-    title : str
-        The book's.
-    address : str
-        The book's, with a slash at its end; empty if it has none.
-    wheel : str
-        The name of the file that holds `attnlib`.
-
-    Raises
-    ------
-    PlainError
-        Naming the cell that has no plain form.
+    The book has the `title` and the `address`, which ends in a slash or is empty; `wheel` is the
+    name of the file that holds `attnlib`. A PlainError names the cell that has no plain form.
     """
     cells = []
     for cell in notebook.cells:

@@ -25,6 +25,7 @@ from _ext.course.contents import chapters_of
 from _ext.downloads.markdown import ROLES, Plain, PlainError
 from _ext.downloads.notebook import FOLDER, plain_notebook
 from _ext.downloads.wheel import build_wheel, write_zip
+from _ext.files import clear
 from _ext.state import of_build
 
 logger = logging.getLogger(__name__)
@@ -93,24 +94,23 @@ def plain_for(app, docname):
 
 def write_wheel(app):
     """Before anything is read: the wheel. A build that goes on from an earlier one has it."""
-    if app.builder.format == "html":
-        made = [*Path(app.outdir, FOLDER).glob("*.whl")] if app.env.all_docs else []
-        made = made or [build_wheel(Path(app.srcdir), Path(app.outdir, FOLDER))]
-        of_build(app).wheel = made[0].name
+    made = [*Path(app.outdir, FOLDER).glob("*.whl")] if app.env.all_docs else []
+    made = made or [build_wheel(Path(app.srcdir), Path(app.outdir, FOLDER))]
+    of_build(app).wheel = made[0].name
 
 
 def write_notebooks(app, exception):
     """After a build, when all numbers are known: the notebook of each chapter that was written."""
-    if exception or app.builder.format != "html":
+    if exception:
         return
     folder, address = Path(app.outdir, FOLDER), address_of(app.config)
     wheel = folder / of_build(app).wheel
-    wanted = {wheel}
+    wanted = {wheel.name}
     for chapter in chapters_of(app):
         target, archive = (
             folder / f"{Path(chapter.page).name}.{kind}" for kind in ("ipynb", "zip")
         )
-        wanted |= {target} if address else {target, archive}
+        wanted |= {target.name} if address else {target.name, archive.name}
         if chapter.page not in of_build(app).written:
             continue
         plain, title = plain_for(app, chapter.page), app.config.html_title
@@ -122,8 +122,7 @@ def write_notebooks(app, exception):
         nbformat.write(result, target)
         if not address:
             write_zip(archive, target, wheel)
-    for old in set(folder.glob("*.*")) - wanted:
-        old.unlink()
+    clear(folder.glob("*.*"), wanted)
 
 
 def add_links(app, pagename, templatename, context, doctree):
@@ -137,9 +136,7 @@ def add_links(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_config_value("repository_url", "", "html")
     app.connect("builder-inited", write_wheel)
     app.connect("build-finished", write_notebooks)
     app.connect("html-page-context", add_links)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

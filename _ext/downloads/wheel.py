@@ -12,14 +12,9 @@ from sphinx.errors import SphinxError
 
 
 def build_wheel(root, folder):
-    """Make the wheel of `attnlib` from the checkout at `root`, the same bytes each time.
+    """Make the wheel of `attnlib` from the checkout at `root`, and return where it is in `folder`.
 
     Setuptools works on a copy: it leaves its own folders beside what it reads.
-
-    Returns
-    -------
-    Path
-        The wheel, in `folder`.
     """
 
     def copy(source, target):

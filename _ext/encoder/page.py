@@ -7,13 +7,13 @@ the model was missing, `self.encoder.missing` says how to get it.
 """
 
 import functools
-import hashlib
 import json
 import os
 import shutil
 from pathlib import Path
 
 from _ext import ROOT
+from _ext.files import clear, digest, write
 from _ext.state import of_page
 from attnlib.models.files import PACKAGE, VERSION
 
@@ -49,7 +49,7 @@ def plan_script():
     kept = {name: value for name, value in plan.items() if name != "key"}
     kept["worker"] = "\n".join(source.read_text(encoding="utf-8") for source in SOURCES)
     text = f'encoder.take("plan",{json.dumps(kept)});\n'
-    return f"plan.{hashlib.sha256(text.encode()).hexdigest()[:8]}.js", text
+    return f"plan.{digest(text)}.js", text
 
 
 def facts():
@@ -57,9 +57,8 @@ def facts():
     plan = read_plan()
     tables = sum(name.startswith("rows-") for name in plan["pieces"])
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
-    digest = hashlib.sha256(LOADER.read_bytes()).hexdigest()[:8]  # no old one from a cache
     return {
-        "loader": f"{LOADER.name}?v={digest}",
+        "loader": f"{LOADER.name}?v={digest(LOADER.read_bytes())}",
         "plan": plan_script()[0],
         "megabytes": plan["megabytes"],
         "megabytesMore": plan["megabytesMore"],
@@ -70,21 +69,16 @@ def facts():
 
 def write_files(app, builder):
     """Before the first page is written: the pieces with their licence, and no older ones."""
-    if builder.format != "html":
-        return
     place = Path(app.outdir, "_static", "encoder")
     if not plan_script():
         shutil.rmtree(place, ignore_errors=True)
         return
-    place.mkdir(parents=True, exist_ok=True)
     name, text = plan_script()
     wanted = {file for file, *_ in read_plan()["pieces"].values()} | {"LICENSE.txt"}
-    for old in place.iterdir():
-        if old.name not in wanted:
-            old.unlink()
+    clear(place.glob("*"), wanted)
+    write(place / name, text)
     for file in wanted:
         copy(PIECES / file, place / file)
-    (place / name).write_text(text, encoding="utf-8")
 
 
 def copy(source, target):
@@ -112,7 +106,5 @@ def add_files(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.connect("write-started", write_files)
     app.connect("html-page-context", add_files)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -137,7 +137,6 @@ class FormulaCache:
 
     @property
     def stylesheet(self):
-        """All of MathJax's CSS."""
         if not self._stylesheet:
             self._stylesheet = self.mathjax.stylesheet()
         return self._stylesheet
@@ -205,9 +204,9 @@ def used_formulas(app):
     return {each: cache.formulas[each] for each in used}
 
 
-def write_stylesheet(app, builder):
-    """Before the first page is written: the formulas of all pages are known."""
-    if builder.format != "html":
+def write_stylesheet(app, exception):
+    """After all pages: what their formulas need, for the style that all pages share."""
+    if exception:
         return
     drawn = used_formulas(app).values()
     write_assets(of_build(app).formulas.stylesheet, drawn, Path(app.outdir, "_static"))
@@ -236,10 +235,8 @@ class WholeFormulas(SphinxPostTransform):
     """
 
     default_priority = 900
-    formats = ("html",)
 
     def run(self, **kwargs):
-        """Go through the formulas in the lines of the page."""
         for formula in list(self.document.findall(nodes.math)):
             line, at = formula.parent, formula.parent.index(formula)
             before, after = (line[i : i + 1] if i >= 0 else [] for i in (at - 1, at + 1))
@@ -260,7 +257,6 @@ def split_text(beside, pattern):
 
 
 def visit_math(self, node):
-    """Write a formula in a line of text."""
     drawn = draw(self, node)
     if node.parent.get("classes") != IN_LINE:
         drawn = self.starttag(node, "span", "", CLASS=" ".join(IN_LINE)) + drawn + "</span>"
@@ -291,6 +287,5 @@ def setup(app):
     app.add_css_file("math.css", priority=300)
     app.connect("builder-inited", open_cache)
     app.connect("doctree-read", read_formulas)
-    app.connect("write-started", write_stylesheet)
+    app.connect("build-finished", write_stylesheet)
     app.connect("build-finished", save_cache)
-    return {"version": "1", "env_version": 1, "parallel_read_safe": True}

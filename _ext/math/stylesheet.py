@@ -4,10 +4,11 @@ Of the rules those that can match, in `_static/math.css`; of the fonts the glyph
 `_static/math-*.woff2`.
 """
 
-import hashlib
 import re
 from importlib.metadata import distribution
 from pathlib import Path
+
+from _ext.files import clear, digest, write
 
 MATHJAX = Path(
     distribution("sphinx-mathjax-offline").locate_file("sphinx-mathjax-offline/static/mathjax")
@@ -105,14 +106,16 @@ def font_files(stylesheet):
 
 def write_assets(stylesheet, formulas, folder):
     """Write `math.css` and its fonts for `formulas`, as HTML, from all of MathJax's CSS."""
-    folder.mkdir(parents=True, exist_ok=True)
     rules = used_rules(stylesheet, formulas)
+    # MathJax asks for a layer of its own for each formula, in case it fades. None does here, and so
+    # many layers make each change of a widget on the page dearer.
+    rules = [(selector, body) for selector, body in rules if "will-change" not in body]
     files, faces, wanted = font_files(stylesheet), [], set()
-    (folder / "math-zero.woff").write_bytes(files["MJXZERO"].read_bytes())
+    write(folder / "math-zero.woff", files["MJXZERO"].read_bytes())
     for family, characters in sorted(used_glyphs(rules).items()):
         # The name says what is inside, so that a font is made again only when that changes.
-        digest = hashlib.sha256(files[family].read_bytes() + "".join(sorted(characters)).encode())
-        name = f"math-{family}-{digest.hexdigest()[:8]}.woff2"
+        inside = files[family].read_bytes() + "".join(sorted(characters)).encode()
+        name = f"math-{family}-{digest(inside)}.woff2"
         if not (folder / name).exists():
             # Loaded only here: fontTools takes a while, and most builds have the files already.
             from _ext.fonts import subset_font, woff2
@@ -120,11 +123,9 @@ def write_assets(stylesheet, formulas, folder):
             font = subset_font(files[family], characters)
             if font is None:
                 continue
-            (folder / name).write_bytes(woff2(font))
+            write(folder / name, woff2(font))
         wanted.add(name)
         faces.append(f'@font-face {{ font-family: {family}; src: url("{name}") format("woff2"); }}')
-    for old in folder.glob("math-MJX*.woff2"):
-        if old.name not in wanted:
-            old.unlink()
+    clear(folder.glob("math-MJX*.woff2"), wanted)
     lines = [HOUSE_CSS, *faces, *(f"{selector} {{ {body} }}" for selector, body in rules)]
-    (folder / "math.css").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write(folder / "math.css", "\n".join(lines) + "\n")

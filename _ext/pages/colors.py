@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from _ext.files import write
 from attnlib import palette
 
 HEX_TO_VAR = {pair[0]: f"var(--{role.replace('_', '-')})" for role, pair in palette.ROLES.items()}
@@ -15,16 +16,11 @@ def themed(markup):
     )
 
 
-def write_palette(app, builder):
-    """Before the first page is written: the colours, from their one place."""
-    if builder.format == "html":
-        target = Path(app.outdir, "_static", "palette.css")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(palette.css(), encoding="utf-8")
+def write_palette(app, exception):
+    """After all pages: the colours, from their one place, for the style that all pages share."""
+    write(Path(app.outdir, "_static", "palette.css"), palette.css())
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_css_file("palette.css", priority=100)
-    app.connect("write-started", write_palette)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    app.connect("build-finished", write_palette)

@@ -1,7 +1,7 @@
 """What stands first in every page: what it may load, and what it is about.
 
 - A Content-Security-Policy: nothing runs or loads from elsewhere.
-- A description: the page's own first sentence, unless its author wrote one.
+- A description: the page's own first sentences, unless its author wrote one.
 """
 
 import base64
@@ -11,6 +11,10 @@ import re
 import textwrap
 
 from docutils import nodes
+
+from _ext.search.index import SENTENCE, line
+
+LONGEST = 260  # of a description, in characters; a lead of 40 words is shorter
 
 # Frames and documents within a page are for nobody, nor is another base of its links.
 POLICY = (
@@ -47,26 +51,30 @@ def describe(app, pagename, templatename, context, doctree):
     tags = re.sub(r'<meta [^>]*name="viewport"[^>]*>\s*', "", context.get("metatags", ""))
     if 'name="description"' not in tags:
         text = summary(doctree) if doctree else ""
-        text = html.escape(text or f"{context.get('title', 'Search')} - {app.config.html_title}")
+        text = html.escape(text or f"{context.get('title', 'Search')} in {app.config.html_title}.")
         tags += f'\n<meta name="description" content="{text}">'
     context["metatags"] = tags
 
 
 def summary(doctree):
-    """The first paragraph of running text, at most 160 characters of it."""
+    """The first paragraph of running text, or of a chapter's lead: as many sentences as fit."""
     for paragraph in doctree.findall(nodes.paragraph):
-        if isinstance(paragraph.parent, nodes.section):
-            plain = paragraph.deepcopy()
-            for formula in list(plain.findall(nodes.math)):
-                letters = re.sub(
-                    r"\\textcolor\{[^}]*\}\{([^}]*)\}|\\\w+|[{}]", r"\1", formula.astext()
-                )
-                formula.replace_self(nodes.Text(letters))
-            return textwrap.shorten(plain.astext(), 160, placeholder=" ...")
+        box = paragraph.parent
+        if isinstance(box, nodes.section) or "lead" in box["classes"]:
+            return shortened(line(paragraph))
     return ""
 
 
+def shortened(text):
+    """The sentences of a text that fit into a description; a longer first one is cut."""
+    first, *more = SENTENCE.split(text)
+    said = textwrap.shorten(first, LONGEST, placeholder=" ...")
+    for sentence in more:
+        if len(said) + 1 + len(sentence) > LONGEST:
+            break
+        said += f" {sentence}"
+    return said
+
+
 def setup(app):
-    """Register with Sphinx."""
     app.connect("html-page-context", describe)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

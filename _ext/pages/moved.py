@@ -37,7 +37,7 @@ def check(app, env):
 
 def write(app, exception):
     """After the pages: those that lead on."""
-    if exception is None and app.builder.format == "html":
+    if exception is None:
         for old, new in app.config.moved_pages.items():
             link = posixpath.relpath(app.builder.get_target_uri(new), posixpath.dirname(old))
             page = PAGE.format(link=link, title=app.env.titles[new].astext())
@@ -45,8 +45,6 @@ def write(app, exception):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_config_value("moved_pages", {}, "html", dict)
     app.connect("env-check-consistency", check)
     app.connect("build-finished", write)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -64,6 +64,7 @@ STYLE = {
     ",article[role=main] *": "",
     "(max-width:82em)": "(max-width:68.74em)",
 }
+ICONS_OF_OTHERS = ["svg-pencil", "svg-eye"]  # of buttons that this site does not have
 FURO = "_static/scripts/furo.js"
 REPLACED_BY_OURS = {"mystnb.*.css", "furo-extensions.css"}
 ONLY_FOR_ITS_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
@@ -71,13 +72,7 @@ BLOCK = r"{%-?\s*block (\w+)"
 
 
 def amended(text, changes, name):
-    """The text with each of `changes`; without what one of them changes, an error.
-
-    Raises
-    ------
-    ThemeError
-        Naming what was to be amended, and the piece that it lacks.
-    """
+    """The text with each of `changes`; if it lacks what one of them changes, an error."""
     for theirs, ours in changes.items():
         if theirs not in text:
             raise ThemeError(f"{name} no longer has {theirs}, which _ext amends")
@@ -125,18 +120,15 @@ class Templates(BuiltinTemplateLoader):
 
     def render(self, template, context):
         """Render a page and put its policy first in the head."""
-        return with_policy(super().render(template, context))
+        page = super().render(template, context)
+        for name in ICONS_OF_OTHERS:
+            page = re.sub(rf'<symbol id="{name}".*?</symbol>\s*', "", page, flags=re.DOTALL)
+        return with_policy(page)
 
 
 @functools.cache
 def amended_style(text):
-    """Furo's style with the heads of its rules amended.
-
-    Raises
-    ------
-    ThemeError
-        If no rule has what is amended.
-    """
+    """Furo's style with the heads of its rules amended; if no rule has such a head, an error."""
     rules = tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True)
     missing = set(STYLE)
     for rule in rules:
@@ -164,13 +156,12 @@ def files_of(theme):
 
 def check_files(app):
     """Before anything is read: Furo's files have what is amended in them."""
-    if app.builder.format == "html":
-        files_of(app.builder.theme)
+    files_of(app.builder.theme)
 
 
 def write_files(app, exception):
     """After Sphinx has copied Furo's files: ours in their place."""
-    if exception is None and app.builder.format == "html":
+    if exception is None:
         for name, text in files_of(app.builder.theme).items():
             Path(app.outdir, "_static", name).write_text(text, encoding="utf-8")
 
@@ -206,7 +197,6 @@ def leave_out(assets, patterns):
 
 
 def setup(app):
-    """Register with Sphinx."""
     # Jupyter Book sets this for an extension that this site does not load.
     app.add_config_value("comments_config", {}, "")
     # The theme now rather than when the builder starts, so that its settings are known.
@@ -215,4 +205,3 @@ def setup(app):
     app.connect("build-finished", write_files)
     app.connect("html-page-context", style_start)
     app.connect("html-page-context", amend_page, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,19 +6,20 @@ face of the reader's, made as wide and as high (`book.css`), stands in on that p
 and the next page has ours. Where no script runs, and on paper, `typeface.css` says where it is.
 """
 
-import hashlib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from sphinx.errors import ExtensionError
+
+from _ext.files import clear, digest, write
 
 PACKAGE = "fontpkg-source-serif-4"
 # Its licence reserves the name for the whole face: a part of it goes by another.
 FAMILY = "Text of the Book"
 SIZE = 18  # what the letters are drawn for, in pixels
 # What the pages use, no more: each letter is paid for in every style.
-ITALIC = "".join(map(chr, range(0x20, 0x7F))) + "\xa0·–—‘’“”…\u0303"
-UPRIGHT = ITALIC + "°²¼½¾⅛×äçéóöüŁμ−≈▶∞′″"
+ITALIC = "".join(map(chr, range(0x20, 0x7F))) + "\xa0ā·–—‘’“”…\u0303"
+UPRIGHT = ITALIC + "°²¼½¾⅛×÷äçéëóöüŁμπ−√≈▶∞′″"
 # Each style's file, weights and letters: regular to semibold for text and headings, and regular
 # italics.
 STYLES = {
@@ -34,13 +35,7 @@ RULE = """@font-face {{
 
 
 def source(name):
-    """Where a file of the whole face is.
-
-    Raises
-    ------
-    ExtensionError
-        Where it is not.
-    """
+    """Where a file of the whole face is; if it is missing, an error."""
     try:
         path = Path(distribution(PACKAGE).locate_file(f"fontpkg_source_serif_4/files/{name}"))
     except PackageNotFoundError:
@@ -58,7 +53,7 @@ def find_face(app, config):
     faces = []
     for style, (name, weights, letters) in STYLES.items():
         made_of = source(name).read_bytes() + repr((letters, FEATURES, SIZE, weights)).encode()
-        file = f"text-{style}-{hashlib.sha256(made_of).hexdigest()[:8]}.woff2"
+        file = f"text-{style}-{digest(made_of)}.woff2"
         weight = "{} {}".format(*weights)
         faces.append({"family": FAMILY, "style": style, "weight": weight, "file": file})
     config.html_context["typeface"] = faces
@@ -83,22 +78,15 @@ def draw(name, weights, letters):
 
 def write_face(app, builder):
     """Before the first page is written: the files of the face."""
-    if builder.format != "html":
-        return
     folder = Path(app.outdir, "_static")
-    folder.mkdir(parents=True, exist_ok=True)
     faces = app.config.html_context["typeface"]
-    for old in set(folder.glob("text-*.woff2")) - {folder / face["file"] for face in faces}:
-        old.unlink()
+    clear(folder.glob("text-*.woff2"), {face["file"] for face in faces})
     for face in faces:
         if not (folder / face["file"]).exists():
-            (folder / face["file"]).write_bytes(draw(*STYLES[face["style"]]))
-    rules = "".join(map(RULE.format_map, faces))
-    (folder / "typeface.css").write_text(rules, encoding="utf-8")
+            write(folder / face["file"], draw(*STYLES[face["style"]]))
+    write(folder / "typeface.css", "".join(map(RULE.format_map, faces)))
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.connect("config-inited", find_face)
     app.connect("write-started", write_face)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

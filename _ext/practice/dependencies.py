@@ -73,21 +73,10 @@ def statements(source):
 
 
 def dependencies(cells, chapter, given):
-    """What the cells of an exercise need of the chapter, and what a page lacks for it.
+    """The statements that the cells of an exercise need, and the modules that a page lacks for it.
 
-    Parameters
-    ----------
-    cells : list of str
-    chapter : list of Statement
-        All that stands above them.
-    given : int
-        How many of these stand in the first cell. A learner counts on them: they are taken along
-        wherever a page can run them.
-
-    Returns
-    -------
-    (str, tuple of str)
-        Python statements, and the names of modules.
+    `chapter` has all statements that stand above them. A learner counts on those of the first cell,
+    the first `given`: they are taken along wherever a page can run them.
     """
     lacking, needs = {}, []
     for one in chapter:

@@ -17,33 +17,16 @@ TITLE = "Exercises"
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise of a notebook.
+    """An exercise of a notebook; what it does not have is empty."""
 
-    Attributes
-    ----------
-    key : str
-        Its name in the chapter.
-    name : str
-        The function that is to be written; empty if there is none.
-    at : int
-        The place of its cell in the notebook.
-    start, judge, solution : str
-        Its cell, the cell that judges it, and the first one that answers it; all but `start` may
-        be empty.
-    before : str
-        The statements of the chapter on which they depend.
-    lacking : tuple of str
-        The modules on which they depend, and that a page has not.
-    """
-
-    key: str
-    name: str
-    at: int
-    start: str
-    judge: str
-    solution: str
-    before: str
-    lacking: tuple
+    key: str  # its name in the chapter
+    name: str  # the function that is to be written
+    at: int  # the place of its cell in the notebook
+    start: str  # what its cell holds
+    judge: str  # the cell that judges it
+    solution: str  # the first cell that answers it
+    before: str  # the statements of the chapter on which these cells depend
+    lacking: tuple  # the modules on which they depend, and that a page has not
 
 
 def blank(source):

@@ -7,7 +7,6 @@ what a page does not have, such as PyTorch, says so, as do all of them in a site
 """
 
 import functools
-import hashlib
 import html
 import json
 import re
@@ -18,6 +17,7 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from _ext import ROOT
+from _ext.files import clear, digest, write
 from _ext.notebook import read
 from _ext.practice.exercises import exercises
 from _ext.practice.modules import archive
@@ -40,10 +40,8 @@ class MakeSlots(SphinxPostTransform):
     """Put the cells of each exercise into a slot."""
 
     default_priority = 5  # before cells are folded
-    formats = ("html",)
 
     def run(self, **kwargs):
-        """Go through the exercises of a notebook."""
         path = Path(self.env.doc2path(self.env.docname))
         if path.suffix != ".ipynb":
             return
@@ -54,7 +52,6 @@ class MakeSlots(SphinxPostTransform):
             self.add_slot(cells[exercise.at], exercise, f"{chapter}/{exercise.key}")
 
     def add_slot(self, cell, exercise, key):
-        """Put the slot of an exercise in the place of its cells."""
         parent, at = cell.parent, cell.parent.index(cell)
         slot = practice_slot(exercise=exercise, key=key)
         parent.insert(at, slot)
@@ -63,7 +60,6 @@ class MakeSlots(SphinxPostTransform):
 
 
 def visit_slot(self, node):
-    """Open a slot, with what `practice.js` needs to know of it."""
     exercise = node["exercise"]
     title = exercise.name or exercise.key.replace("-", " ")
     alive = site_files() and not exercise.lacking
@@ -89,7 +85,7 @@ def python_manifest():
 def name_with_digest(name, content):
     """A file name that changes with the content: a browser never keeps an old one."""
     stem, _, suffix = name.rpartition(".")
-    return f"{stem}.{hashlib.sha256(content).hexdigest()[:8]}.{suffix}"
+    return f"{stem}.{digest(content)}.{suffix}"
 
 
 @functools.cache
@@ -111,18 +107,13 @@ def site_files():
 
 def write_files(app, builder):
     """Before the first page is written: Python and what goes along, and no older ones."""
-    if builder.format != "html":
-        return
     place, wanted = Path(app.outdir, "_static", "practice"), site_files()
-    for old in place.glob("*"):
-        if old.name not in wanted:
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    clear(place.glob("*"), wanted)
     for name, content in wanted.items():
-        place.mkdir(parents=True, exist_ok=True)
         if isinstance(content, Path):
             shutil.copytree(content, place / name, dirs_exist_ok=True)
         else:
-            (place / name).write_bytes(content)
+            write(place / name, content)
 
 
 def add_files(app, pagename, templatename, context, doctree):
@@ -139,9 +130,7 @@ def add_files(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_node(practice_slot, html=(visit_slot, depart_slot))
     app.add_post_transform(MakeSlots)
     app.connect("write-started", write_files)
     app.connect("html-page-context", add_files)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

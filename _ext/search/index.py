@@ -78,7 +78,7 @@ def is_unread(node):
         return True
     if isinstance(node, nodes.math_block):
         return "\\begin" in node.astext()  # matrices, number by number
-    return isinstance(node, details) and "answer" in node["classes"]
+    return isinstance(node, details) and bool({"answer", "code"} & set(node["classes"]))
 
 
 def headed(node):
@@ -130,7 +130,6 @@ class Index(IndexBuilder):
     """Sphinx's keeper of the index, which remembers the pages that are not written again."""
 
     def __init__(self, env, *options):
-        """Begin without any page."""
         super().__init__(env, *options)
         self.pages = {}
 
@@ -140,7 +139,6 @@ class Index(IndexBuilder):
         self.pages[docname] = (self.env.titles[docname].astext(), found)
 
     def prune(self, docnames):
-        """Forget the pages that are not among these."""
         self.pages = {name: page for name, page in self.pages.items() if name in docnames}
 
     def load(self, stream, format):
@@ -149,7 +147,6 @@ class Index(IndexBuilder):
         self.pages = {name: tuple(page) for name, *page in pages}
 
     def dump(self, stream, format):
-        """Write the pages in the order of the book."""
         root = self.env.config.root_doc
         order = [root, *self.env.toctree_includes[root]]
         pages = [(name, *self.pages[name]) for name in order if name in self.pages]
@@ -172,6 +169,4 @@ class Builder(StandaloneHTMLBuilder):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_builder(Builder, override=True)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

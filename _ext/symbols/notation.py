@@ -17,13 +17,8 @@ def notation(text):
     """What the tables of notation.md say of each symbol.
 
     A row may have several. Then `;` stands between what is said of each, and each has a shape;
-    or the row says one thing of all.
-
-    Returns
-    -------
-    list of (str, str, str, str, set)
-        TeX, meaning, shape and names in code, each as Markdown, and the chapters and pages that
-        the row names; a table may lack shapes or names.
+    or the row says one thing of all. Of each there is the TeX, the meaning, the shape and the names
+    in code, which a table may lack, all as Markdown, and the set of chapters and pages in its row.
     """
     said = []
     for table in re.findall(r"^\| symbol .*?^:::", text, flags=re.MULTILINE | re.DOTALL):
@@ -54,12 +49,7 @@ def explained(symbols, text):
     """The meaning and the shape of each symbol, from notation.md, as HTML.
 
     Where several rows have its letters, the row is the one that names a page of the symbol, or
-    else the one that names none.
-
-    Raises
-    ------
-    ExtensionError
-        If no row, or more than one, is a symbol's.
+    else the one that names none. A symbol that then has no row, or several, stops the build.
     """
     found = {}
     for each in symbols:

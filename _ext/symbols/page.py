@@ -13,6 +13,7 @@ from html import unescape
 from pathlib import Path
 
 from _ext.assets import minify
+from _ext.files import write
 from _ext.math.formulas import used_formulas
 from _ext.symbols.notation import NOTATION, explained
 from _ext.symbols.table import NO_ROWS, ROWS_IN_CODE, SYMBOLS, in_order
@@ -84,14 +85,8 @@ def script(formulas):
 
 def write_script(app, builder):
     """Before the first page is written: all formulas are typeset."""
-    if builder.format != "html":
-        return
-    place = Path(app.outdir, "_static", "symbols.js")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(script(used_formulas(app)), encoding="utf-8")
+    write(Path(app.outdir, "_static", "symbols.js"), script(used_formulas(app)))
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.connect("write-started", write_script, priority=600)  # after `mathematics`
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

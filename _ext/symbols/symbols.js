@@ -291,8 +291,10 @@
     if (event.key === "Escape") hide();
   });
 
-  /* What was pointed at, or touched, when this file was asked for has its answer, too. */
-  const [first, its] = pointed([...article.querySelectorAll(":hover")].at(-1) ?? article);
+  /* What was pointed at, or touched, when this file was asked for has its answer, too. After a tap
+     nothing needs to be under the pointer any more: book.js kept what was touched. */
+  const hovered = [...article.querySelectorAll(":hover")].at(-1);
+  const [first, its] = pointed(hovered ?? document.currentScript?.sign ?? article);
   if (first?.dataset.symbol)
     later(() => {
       show(first, its);

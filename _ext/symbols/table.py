@@ -9,33 +9,17 @@ from _ext.symbols.tex import signature
 
 
 class Symbol(NamedTuple):
-    """A symbol of the course.
+    """A symbol of the course."""
 
-    Parameters
-    ----------
-    tex : str
-        As notation.md writes it, colours aside.
-    role : str
-        Its colour in the palette.
-    code : str
-        What it is called in code, the first name first. A name that is a word of the language
-        does not count in comments.
-    row : str
-        The letter of a row of it, `q` for `Q`.
-    parts : tuple of str
-        Where widgets show it: CSS selectors.
-    only : set of int and str
-        The chapters, and other pages, in which the letters mean this; elsewhere they are left
-        alone. All pages unless given.
-    only_code : set of int and str
-        Those in which the names mean this; as `only` unless given.
-    """
-
-    tex: str
-    role: str = "ink"
+    tex: str  # as notation.md writes it, colours aside
+    role: str = "ink"  # its colour in the palette
+    # What it is called in code, the first name first. A name that is a word of the language does
+    # not count in comments.
     code: str = ""
-    row: str = ""
-    parts: tuple = ()
+    row: str = ""  # the letter of a row of it, `q` for `Q`
+    parts: tuple = ()  # where widgets show it: CSS selectors
+    # The chapters, by their numbers, and other pages in which the letters mean this, and those in
+    # which the names do; elsewhere they are left alone. Unless given, all pages, and as `only`.
     only: frozenset = frozenset()
     only_code: frozenset = frozenset()
 
@@ -56,7 +40,6 @@ def in_order(pages):
 
 
 def flow(block):
-    """A matrix in Flow."""
     return f".abh-flow [data-block={block}]"
 
 
@@ -71,7 +54,6 @@ def crossing(name):
 
 
 def cells(matrix):
-    """The numbers of a matrix in Backwards."""
     return f".abh-backwards [data-cell^='{matrix}.']"
 
 
@@ -105,7 +87,9 @@ SYMBOLS = (
         "Q", "query", "queries Q", row="q",
         parts=[flow("Q"), cells("Q"), ".abh-plane .query-arrow", ".abh-plane [data-query]"],
     ),
-    symbol("K", "key", "keys K", row="k", parts=[flow("K"), cells("K"), ".abh-plane path.keys"]),
+    symbol(
+        "K", "key", "keys K", row="k", parts=[flow("K"), cells("K"), ".abh-dot-product .tip.key"]
+    ),
     symbol("V", "value", "values V", row="v", parts=[flow("V"), cells("V")]),
     symbol("S", code="scores S", parts=[crossing("S")], only_code=ALL - {1, 11, 13, 16}),
     symbol(

@@ -37,13 +37,7 @@ def signature(tex):
 
 
 def as_html(tex):
-    """A few letters of TeX as HTML for a line of text.
-
-    Raises
-    ------
-    ExtensionError
-        If there is more in it than that.
-    """
+    """A few letters of TeX as HTML for a line of text; if there is more in it, an error."""
     text = re.sub(r"\\(\w+)", lambda match: GREEK.get(match[1], match[0]), plain(tex))
     for theirs, ours in HTML.items():
         text = re.sub(theirs, ours, text)

@@ -38,8 +38,7 @@ LINK = re.compile(r'<a\b[^>]* href="(?!#|https?:|mailto:)[^"]*"[^>]*>(.*?)</a>',
 
 
 def write(app, exception):
-    """Write the book after all pages of the site and their files."""
-    if exception is not None or app.builder.format != "html":
+    if exception:
         return
     env, site, root = app.env, Path(app.outdir), app.config.root_doc
     parts = [("", [root])]
@@ -97,6 +96,4 @@ def article(text, page, pages, site):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.connect("build-finished", write, priority=900)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

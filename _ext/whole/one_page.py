@@ -26,18 +26,10 @@ def place(page):
 
 
 def adopted(text, page, pages, lower=0):
-    """The article of a built page, for a document that holds all `pages`.
+    """The article of the built `page` with this HTML, for a document that holds all `pages`.
 
-    Parameters
-    ----------
-    text : str
-        The page's HTML.
-    page : str
-        Its name.
-    pages : collection of str
-        Links to these stay within the document; others lead there from the folder of the site.
-    lower : int
-        By how many levels its headings are lowered.
+    Links to these stay within the document; others lead there from the folder of the site. Headings
+    are lowered by so many levels.
     """
 
     def own(match):

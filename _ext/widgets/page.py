@@ -15,7 +15,6 @@ that several modules import.
 """
 
 import functools
-import hashlib
 import json
 from collections import Counter
 from html import escape
@@ -30,14 +29,15 @@ import attnlib.widgets
 from _ext.assets import minify
 from _ext.content.outputs import cell_of
 from _ext.engine import widget_engine
+from _ext.files import clear, digest, write
 from _ext.notebook import stored_widget
 from _ext.state import of_page
 from attnlib.widgets.kit import base, modules
 
 _NOTE = """<div class="admonition note kernel-only">
-<p class="admonition-title">Needs a running kernel</p>
-<p>Here stands <code class="literal">{name}</code>.
-It moves when you run this notebook in Jupyter.</p></div>"""
+<p class="admonition-title">Needs Jupyter</p>
+<p>When you run this notebook in Jupyter,
+<code class="literal">{name}</code> appears here.</p></div>"""
 
 
 @functools.cache
@@ -79,7 +79,6 @@ class Widget(SphinxDirective):
     has_content = True
 
     def run(self):
-        """Draw the widget, or say which name or trait is wrong."""
         name = self.arguments[0]
         try:
             made = getattr(attnlib.widgets, name)(**json.loads("\n".join(self.content) or "{}"))
@@ -88,7 +87,6 @@ class Widget(SphinxDirective):
         return [self.node(name, made.state)]
 
     def node(self, name, state):
-        """The slot of a widget, noted for its page."""
         of_page(self.env, self.env.docname).widgets.add(use(name, state))
         return nodes.raw("", mount_point(name, state), format="html")
 
@@ -131,8 +129,14 @@ def scripts(uses):
 
 
 def _call(function, name, script, *values):
-    said = name, minify(script, ".js"), *values
-    return f"{function}({', '.join(map(json.dumps, said))});\n"
+    others = "".join(f",{json.dumps(value)}" for value in values)
+    return f"{function}({json.dumps(name)},{quoted(minify(script, '.js'))}{others});\n"
+
+
+def quoted(script):
+    """Return a script as a string of JavaScript, in the quotes that it has less often itself."""
+    inner = json.dumps(script, ensure_ascii=False)[1:-1]
+    return "'{}'".format(inner.replace('\\"', '"').replace("'", "\\'"))
 
 
 def assets(uses):
@@ -146,24 +150,18 @@ def assets(uses):
     texts = {(file, "css"): minify(modules.style(file), ".css") for file in ("kit", *styles)}
     texts |= {(file, "js"): text for file, text in scripts(uses).items()}
     return {
-        f"widgets/{file}.{hashlib.sha256(text.encode()).hexdigest()[:8]}.{suffix}": text
-        for (file, suffix), text in texts.items()
+        f"widgets/{file}.{digest(text)}.{suffix}": text for (file, suffix), text in texts.items()
     }
 
 
 def write_assets(app, builder):
     """Before the first page is written: what all widgets need, and nothing else."""
-    if builder.format != "html":
-        return
     static = Path(app.outdir, "_static")
     kinds = {name: getattr(attnlib.widgets, name).view_modules for name in attnlib.widgets.__all__}
     wanted = assets([(name, view) for name, views in kinds.items() for view in views or [""]])
-    for old in static.glob("widgets/*"):
-        if f"widgets/{old.name}" not in wanted:
-            old.unlink()
+    clear(static.glob("widgets/*"), {Path(name).name for name in wanted})
     for name, text in wanted.items():
-        (static / name).parent.mkdir(parents=True, exist_ok=True)
-        (static / name).write_text(text, encoding="utf-8")
+        write(static / name, text)
 
 
 def add_files(app, pagename, templatename, context, doctree):
@@ -180,9 +178,7 @@ def add_files(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    """Register with Sphinx."""
     app.add_directive("widget", Widget)
     app.connect("doctree-read", mount_widgets)
     app.connect("write-started", write_assets)
     app.connect("html-page-context", add_files)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}

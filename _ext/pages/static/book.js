@@ -1,14 +1,10 @@
 /* The little that a page does by itself: copy buttons, scrolling by keyboard, drawers, answers. */
 "use strict";
 
-const HERE = document.currentScript.src || location.href; // where the other scripts are
+// The build puts the values in the place of this line (_ext/assets.py); practice.js shares STORE.
+import { CHANGED, PLACE, PREDICTED, STORE } from "../../../attnlib/widgets/kit/progress.js";
 
-/* The keys of the storage and the names of the events are those of
-   attnlib/widgets/kit/progress.js. */
-const STORE = "attention-by-hand";
-const PLACE = "attention-by-hand-place";
-const CHANGED = "attention-by-hand:progress";
-const PREDICTED = "predicted";
+const HERE = document.currentScript.src || location.href; // where the other scripts are
 
 /* A code block gets a button that copies it. */
 function addCopyButton(pre) {
@@ -50,7 +46,7 @@ const LABELS = {
 function reachWide(boxes) {
   const isWide = boxes.map((box) => box.scrollWidth > box.clientWidth + 1);
   boxes.forEach((box, i) => {
-    if (isWide[i] === box.hasAttribute("tabindex")) return;
+    if (isWide[i] ? box.hasAttribute("role") : !box.hasAttribute("tabindex")) return;
     const kind = Object.keys(LABELS).find((name) => box.classList.contains(name));
     const label = `${LABELS[kind] ?? "Code"}, scrolls sideways`;
     const attributes = { tabindex: 0, role: "group", "aria-label": label };
@@ -179,7 +175,7 @@ function copied(answer) {
 function gather() {
   if (endings.length) return;
   for (const chapter of document.querySelectorAll("article:not(:has(.whole)), .whole")) {
-    const found = chapter.querySelectorAll("details.answer, .abh .told details");
+    const found = chapter.querySelectorAll("details.answer, .abh .status-line details");
     if (!found.length) continue;
     const ending = document.createElement("section");
     ending.className = "answers";
@@ -215,7 +211,9 @@ for (const sign of ["pointerover", "pointerdown", "keydown"]) {
   addEventListener(sign, (event) => {
     const asked =
       event.key === "Tab" || event.pointerType === "touch" || event.target.closest?.(KNOWN);
-    if (asked && !linked.isConnected) document.head.append(linked);
+    if (!asked || linked.isConnected) return;
+    linked.sign = event.target;
+    document.head.append(linked);
   });
 }
 
@@ -287,3 +285,37 @@ if (begin) {
   for (const event of ANNOUNCED) addEventListener(event, () => leadOn(first));
   leadOn(first);
 }
+
+/* The goals at the end of a chapter are ticked off, and stay so in this browser. Without a script,
+   and where the page has no widgets, they are a plain list. */
+
+/** Gives an item of the list its box: the whole text is its label. */
+function boxed(item) {
+  const label = document.createElement("label");
+  const box = Object.assign(document.createElement("input"), { type: "checkbox" });
+  label.append(box, ...item.childNodes);
+  item.append(label);
+  return box;
+}
+
+async function bringToLife(list) {
+  const { progress, record, takeBack } = await self.importShared("kit");
+  const boxes = [...list.querySelectorAll("li")].map(boxed);
+  const id = (at) => `${list.id}/${at + 1}`;
+  const show = () => {
+    const known = progress() ?? [];
+    boxes.forEach((box, at) => {
+      box.checked = known.includes(id(at));
+    });
+  };
+  boxes.forEach((box, at) => {
+    box.addEventListener("change", () => (box.checked ? record : takeBack)(id(at)));
+  });
+  for (const event of ["storage", CHANGED, "pageshow"]) addEventListener(event, show);
+  show();
+}
+
+// Once all scripts of the page have run: the widgets' own store is one of their files.
+addEventListener("DOMContentLoaded", () => {
+  if (self.importShared) document.querySelectorAll(".goals").forEach(bringToLife);
+});

@@ -11,8 +11,6 @@
   const MOST_MEMORY = 256 * 2 ** 20; // bytes; a worker never gives any back
   const MOST_TEXT = 20_000; // letters that a run may show; Python itself stops at half of that
   const KEPT = "attention-by-hand-practice/";
-  // All that was answered right (kit/progress.js): what erases it erases this.
-  const STORE = "attention-by-hand";
   const KEYS = "Ctrl+Enter runs. Esc, then Tab leaves the editor.";
   const SIZE = "The first run loads Python, some 10 MB.";
   const FROM_DISK = [
@@ -257,6 +255,7 @@
     },
   };
 
+  // Under STORE, a name of book.js, stands all that was answered right: what erases it erases this.
   const solved = {
     all() {
       try {

@@ -11,6 +11,10 @@
  * anchor if there is one. The second Plane of a page is plane-2. What is not as Python would accept
  * it, or what the widget cannot draw, is as if it were not there.
  */
+
+// The build puts the value in the place of this line (_ext/assets.py).
+import { PLAY } from "../../../attnlib/widgets/kit/progress.js";
+
 (() => {
   const files = new Map(); // what several widgets import: name of a file, its text
   const places = new Map(); // and its address
@@ -28,13 +32,21 @@
 
   /** The address of a text as a module, after those of what it imports. */
   function addressOf(source) {
-    const linked = source.replace(/(?<=\bfrom )"\.\/(\w+)\.js"/g, (_, file) => {
-      // None: a view that the page does not show.
-      if (!places.has(file)) places.set(file, addressOf(files.get(file) ?? ""));
-      return JSON.stringify(places.get(file));
-    });
+    const linked = source.replace(/(?<=\bfrom )"\.\/(\w+)\.js"/g, (_, file) =>
+      JSON.stringify(placeOf(file)),
+    );
     return URL.createObjectURL(new Blob([linked], { type: "text/javascript" }));
   }
+
+  /** The address of a file that several widgets import. */
+  function placeOf(file) {
+    // None: a view that the page does not show.
+    if (!places.has(file)) places.set(file, addressOf(files.get(file) ?? ""));
+    return places.get(file);
+  }
+
+  /** Such a file for a script of the page: the widgets' own module, not a second one. */
+  self.importShared = (file) => import(placeOf(file));
 
   function load(name) {
     if (!modules.has(name)) {
@@ -183,6 +195,16 @@
     for (const [trait, value] of Object.entries(values)) widget.model.set(trait, value);
   }
 
+  /** Sets a picture as an address would, but before the reader's eyes: a guess plays it. */
+  addEventListener(PLAY, ({ detail }) => {
+    for (const [slot, texts] of parsed(`#${detail}`).settings) {
+      if (!alive.has(slot)) settings.set(slot, texts); // it begins with them
+      const values = alive.has(slot) && fitting(texts, alive.get(slot));
+      const root = document.querySelector(`[data-name="${slot}"] > .abh`);
+      if (values) root.dispatchEvent(new CustomEvent("play", { detail: values }));
+    }
+  });
+
   /** The names by which the address calls the slots of the page. */
   function named(slots) {
     const counts = new Map();
@@ -211,6 +233,51 @@
     if (settings.size && isLink) (document.getElementById(anchor) ?? slot)?.scrollIntoView();
   }
 
+  // ------------------------------------------------------------------------- the gesture
+
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const shown = new Set(); // the kinds of widgets whose gesture was shown
+  let touched = false; // the reader needs no demonstration any more
+  for (const sign of ["pointerdown", "keydown"])
+    addEventListener(
+      sign,
+      () => {
+        touched = true;
+        document.querySelector(".widget-hand")?.remove();
+      },
+      { once: true, capture: true },
+    );
+
+  /** What a hand would take first, unless the widget names it: the first control that counts. */
+  const MAIN =
+    ":is(input, select, button)" +
+    ":not(:disabled, [type=radio]:checked, [aria-pressed=true], [name=copy], [name=reset])";
+
+  /** Frames the main control of a picture for a moment, once, when it comes into view. */
+  function demonstrate(slot) {
+    const control = slot.querySelector("[data-gesture]") ?? slot.querySelector(MAIN);
+    if (!control || shown.has(slot.dataset.widget)) return;
+    shown.add(slot.dataset.widget);
+    const watch = new IntersectionObserver(
+      ([{ isIntersecting }]) => {
+        if (!isIntersecting) return;
+        watch.disconnect();
+        if (touched || calm.matches || document.querySelector(".widget-hand")) return;
+        const [box, at] = [slot, control].map((each) => each.getBoundingClientRect());
+        const hand = document.createElement("span");
+        hand.className = "widget-hand";
+        hand.style.left = `${at.left - box.left}px`;
+        hand.style.top = `${at.top - box.top}px`;
+        hand.style.width = `${at.width}px`;
+        hand.style.height = `${at.height}px`;
+        hand.addEventListener("animationend", () => hand.remove());
+        slot.append(hand);
+      },
+      { threshold: 1 },
+    );
+    watch.observe(control);
+  }
+
   /** The page may answer its reader, and then goes on. */
   const pause = () => new Promise((go) => setTimeout(go));
 
@@ -229,6 +296,7 @@
       const shared = Object.keys({ ...bounds, ...checks }).filter(isShared);
       alive.set(name, { model, shared, checks, bounds, start: first, draw });
       if (settings.has(name)) restore(name);
+      else if (shared.length) demonstrate(slot);
     } catch (error) {
       const note = document.createElement("p");
       note.className = "widget-note";
