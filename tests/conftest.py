@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).resolve().parent.parent
 pytest.register_assert_rewrite("tests.site.harness")  # its asserts say what they compare, too
@@ -28,14 +29,29 @@ CHROMIUM_FLAGS = (
 # On two busy cores Chromium may lose a drawing task when its garbage collector takes the threads:
 # no frame is drawn any more, and whoever waits for one waits for ever. So the collector gets none.
 STEADY = [*CHROMIUM_FLAGS, "--js-flags=--single-threaded-gc"]
+# They take as long as a third of all other tests, and share no fixture but the browser.
+VISITS = "tests/site/test_visits.py"
+
+
+class Schedule(LoadFileScheduling):
+    """Give a worker a whole file, so that its fixtures are set up once, but each visit alone."""
+
+    def _split_scope(self, nodeid):
+        return nodeid if nodeid.startswith(VISITS) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Replace what `--dist loadfile` means."""
+    return Schedule(config, log) if config.option.dist == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items):
-    """Put the long files first, so that two workers end together, and let a hung browser try again.
+    """Put the visits last, so that all workers end together, and let a hung browser try again.
 
-    That is on a new page, and for whoever hangs alone: a test that fails has failed.
+    It tries on a new page, and only if it hung: a test that fails has failed.
     """
-    items.sort(key=lambda item: not item.path.is_relative_to(ROOT / "tests" / "site"))
+    items.sort(key=lambda item: item.nodeid.startswith(VISITS))
     again = pytest.mark.flaky(reruns=1, only_rerun="from pytest-timeout")
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):

@@ -8,11 +8,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from attnlib import (
-    blocked,
-    causal_mask,
-    padding_mask,
-)
+from attnlib import blocked, causal_mask, padding_mask
 
 # The heads are even in number, or PyTorch would leave its fast path out.
 BATCH, N, N_MEMORY, HEADS, D_K, D_FF, D_MEMORY = 3, 7, 5, 2, 11, 13, 17

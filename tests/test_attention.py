@@ -483,11 +483,6 @@ def test_refuses_a_mask_that_does_not_broadcast_to_the_weights(leading, shape, d
         scaled_dot_product_attention(*arrays(*leading), np.ones(shape, dtype))
 
 
-def test_a_mask_does_not_enlarge_an_axis_of_one():
-    with pytest.raises(ValueError, match=r"mask must broadcast to .* = \(1, 7\); got \(5, 7\)"):
-        scaled_dot_product_attention(*arrays(n_q=1), holes())
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_refuses_nan_and_infinity_in_an_additive_mask(bad):
     mask = np.zeros((N_Q, N_K), np.float32)

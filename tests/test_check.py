@@ -411,7 +411,7 @@ def test_an_overflow_is_mentioned():
     cell = "    P = np.exp(scores)\n    return P / P.sum(axis=1, keepdims=True) + 0 * P.max()"
     assert repr(verdict("softmax", cell)).endswith(
         "there is NaN in your weights, first in row 0, column 0 (counted from 0). "
-        "A power of e overflowed on the way."
+        "An exponential overflowed on the way."
     )
 
 

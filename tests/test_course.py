@@ -10,7 +10,7 @@ from unittest.mock import patch
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
@@ -35,22 +35,22 @@ parts:
 README = "# A book\n\n<!-- chapters -->\n<!-- end of chapters -->\n\nThe end.\n"
 
 
-def box(time="later."):
-    return f":::{{admonition}} In this chapter\n\n**You need** a pencil. **Time:** {time}\n:::"
+LEAD = ":::{div}\n:class: lead\n\nHow much is a row?\n:::"
 
 
 def notebook(title, *, exercises=("Sum a row",), cells=(), word="row", **stored):
     """Return a small chapter."""
     tasks = "\n\n".join(f"### {name}\n\nDo it." for name in exercises)
-    stored = {"week": 1, "click": "Rows sum to 1.", "lead": "where it goes on"} | stored
+    known = {"week": 1, "click": "Rows sum to 1.", "lead": "where it goes on"}
+    known |= {"reading": 5, "practice": 15, "needs": "a pencil", "map": ["tokens"]}
     return new_notebook(
         metadata={
-            "attention_by_hand": stored,
+            "attention_by_hand": known | stored,
             "kernelspec": KERNEL,
             "language_info": {"name": "python", "pygments_lexer": "ipython3"},
         },
         cells=[
-            new_markdown_cell(f"# {title}\n\n{box()}"),
+            new_markdown_cell(f"# {title}\n\n{LEAD}"),
             *cells,
             new_code_cell(f'Predict("How much?", 1, key="{word}-guess")'),
             new_markdown_cell(f"## Exercises\n\n{tasks}\n\n## Sources\n\nNone."),
@@ -80,7 +80,7 @@ def add_chapter(book):
     """Add a chapter as an author does: its notebook, and a line in `_toc.yml`."""
     code = [new_markdown_cell("## The code\n\n### Sum it\n\nAs an exercise, too.")]
     tasks = ("Sum it", "Turn it")
-    second = notebook("Columns", exercises=tasks, cells=code, word="column", week=2)
+    second = notebook("Columns", exercises=tasks, cells=code, word="column", week=2, practice=25)
     nbformat.write(second, book / "chapters" / "02-columns.ipynb")
     line = "      - file: chapters/01-rows\n"
     toc = TOC.replace(line, line + line.replace("01-rows", "02-columns"))
@@ -107,7 +107,8 @@ def living_objects_alone():
 
 def build(book):
     """Build the book with what makes its pages here and nothing else, and return them as text."""
-    extensions = ["myst_nb", "sphinx_external_toc", "_ext.course.contents", "_ext.widgets.page"]
+    extensions = ["myst_nb", "sphinx_external_toc", "_ext.course.contents", "_ext.course.frame"]
+    extensions += ["_ext.widgets.page"]
     settings = {
         "extensions": extensions,
         "nb_execution_mode": "off",
@@ -145,7 +146,10 @@ def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
     first, second = (nbformat.read(chapter.path, 4) for chapter in course.read(book))
     assert first.cells[-1].source.endswith("Next: [](02-columns.ipynb), where it goes on.")
     assert second.cells[0].source.startswith("# 2. Columns\n")
-    assert "**Time:** about 5 minutes, practice 25 minutes." in second.cells[0].source
+    page = BeautifulSoup(after["02-columns"], "html.parser")
+    facts = page.select_one("h1 + .facts")
+    assert facts.get_text() == "5 + 25 min, a pencil"
+    assert facts.find_next_sibling("div")["class"][0] == "lead"
     assert 'rel="next" title="2. Columns"' in after["01-rows"]  # the contents
 
     page = BeautifulSoup(after["index"], "html.parser")
@@ -236,16 +240,6 @@ def test_times_are_said_in_hours_and_minutes(minutes, said):
     assert course.hours(minutes) == said
 
 
-def test_the_way_to_the_next_adds_no_words(book):
-    refresh(book)
-    (alone,) = course.read(book)
-    add_chapter(book)
-    refresh(book)
-    first, _ = course.read(book)
-    assert "Next: " in first.notebook.cells[-1].source
-    assert first.words == alone.words
-
-
 def test_what_is_stored_is_stable_and_a_chapter_that_goes_is_forgotten(book):
     add_chapter(book)
     refresh(book)
@@ -265,63 +259,12 @@ def test_predictions_and_the_questions_of_the_quiz_are_counted(book):
     assert chapter.questions == {"row-guess": 1, "rows-quiz": 3}
 
 
-# --- minutes -------------------------------------------------------------------------------------
+# --- code that stands open ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "formulas"),
-    [
-        ("one " * 200, 200, 0),
-        ("one $a + b$ {term}`two` [three](four/five.md)", 4, 0),
-        ("$$\na = b\n$$ (eq-a)\n\none", 1, 1),
-        ("| a | b |\n|---|---|\n| c | d |", 4, 0),
-        (":::{admonition} Answer\n:class: dropdown\n\none two\n:::\n\nthree", 1, 0),
-        ("::::{dropdown} Answer\n:::{note}\none\n:::\n::::\n\nthree", 1, 0),
-        (":::{answer}\none\n\n$$\na\n$$\n:::\n\nthree", 1, 0),
-        (":::{answer} What you should have seen\none two\n:::", 0, 0),
-        (":::{admonition} Seen\n:class: takeaway\n\none two\n:::", 2, 0),
-    ],
-)
-def test_text_takes_its_time_and_what_is_closed_takes_none(text, words, formulas):
-    assert len(course.words(text)) == words
-    assert course.time_of_text(text) == pytest.approx(0.4 * words + 30 * formulas)
-
-
-SHOWN = [new_output("display_data", {"text/plain": "a picture"})]
-
-
-def tagged(source, *tags, outputs=(), **metadata):
+def tagged(source, *tags, **metadata):
     """Return a cell of code with tags."""
-    return new_code_cell(source, metadata={"tags": list(tags), **metadata}, outputs=list(outputs))
-
-
-@pytest.mark.parametrize(
-    ("cell", "seconds", "lines"),
-    [
-        (tagged("a = 1\n\nb = 2"), 2 * 6, 2),
-        (tagged("a = 1", "hide-input"), 0, 0),
-        (tagged("a = 1", "hide-cell"), 0, 0),
-        (tagged("plot()", mystnb={"figure": {}}), 6 + 40, 1),
-        (tagged("plot()", "hide-input", mystnb={"figure": {}}), 40, 0),
-        (tagged("plot()", "answer", mystnb={"figure": {}}), 0, 0),
-        (tagged("Explorer()", outputs=SHOWN), 6 + 180, 1),
-        (tagged("Explorer()", "answer", outputs=SHOWN), 0, 0),
-        (tagged("Explorer().weights"), 6, 1),  # only its numbers
-        (tagged("Other()", outputs=SHOWN), 6, 1),
-        (tagged("Predict(\n'How much?',\n1)", "hide-input", outputs=SHOWN), 0, 0),  # practice
-    ],
-)
-def test_code_takes_its_time_and_so_does_what_it_shows(cell, seconds, lines):
-    assert course.time_of_code(cell, {"Explorer", "Predict"}, is_first=False) == seconds
-    assert course.open_lines(cell) == lines
-
-
-def test_what_is_answered_is_practice_and_no_words_of_the_chapter(book):
-    long = notebook("Rows", exercises=["word " * 400, "Two"])
-    nbformat.write(long, book / "chapters" / "01-rows.ipynb")
-    (chapter,) = course.read(book)
-    assert (chapter.minutes, chapter.practice) == (5, 25)  # 5 min and 2 x 10 min
-    assert chapter.words < 30 and chapter.lines == 1
+    return new_code_cell(source, metadata={"tags": list(tags), **metadata})
 
 
 def test_what_a_tag_closes_on_the_page_is_closed_in_jupyter(book):
@@ -338,6 +281,10 @@ def test_what_a_tag_closes_on_the_page_is_closed_in_jupyter(book):
 # --- what a chapter may lack ---------------------------------------------------------------------
 
 
+NEEDED = "'week', 'click', 'reading', 'practice', 'needs', 'map'"
+WHOLE = "'reading' needs whole minutes; got '5'"
+
+
 def without_exercises(spoilt):
     spoilt.cells[-1].source = "## Sources"
 
@@ -350,11 +297,11 @@ def with_a_quiz(spoilt):
     ("change", "message"),
     [
         (lambda n: n.cells.pop(0), "the first cell needs a title, # 1. ..."),
-        (lambda n: n.metadata.clear(), "the metadata attention_by_hand need 'week', 'click'"),
+        (lambda n: n.metadata.clear(), f"the metadata attention_by_hand need {NEEDED}"),
+        (lambda n: n.metadata.attention_by_hand.update(reading="5"), WHOLE),
         (without_exercises, "the metadata attention_by_hand need 'exercise'"),
         (lambda n: n.metadata.attention_by_hand.update(exercise="No"), "it has no exercise 'No'"),
         (with_a_quiz, "its quiz needs attnlib/widgets/quiz/questions/none.toml"),
-        (lambda n: n.cells[0].update(source="# Rows"), "the first cell needs **Time:** in its box"),
         (lambda n: n.cells.pop(), "the last cell needs to be text"),
     ],
 )
@@ -363,7 +310,8 @@ def test_what_a_chapter_lacks_is_named_in_one_line(book, change, message):
     change(spoilt)
     nbformat.write(spoilt, book / "chapters" / "01-rows.ipynb")
     with raises(course.ChapterError, f"chapters/01-rows.ipynb: {message}"):
-        course.stale(book), course.term_plan(course.read(book))
+        chapters = course.read(book)
+        course.stale(book), course.term_plan(chapters), course.progress(chapters)
 
 
 def test_a_build_ends_with_that_line(book):
@@ -372,7 +320,7 @@ def test_a_build_ends_with_that_line(book):
     nbformat.write(spoilt, book / "chapters" / "01-rows.ipynb")
     with raises(
         ExtensionError,
-        "chapters/01-rows.ipynb: the metadata attention_by_hand need 'week', 'click'",
+        f"chapters/01-rows.ipynb: the metadata attention_by_hand need {NEEDED}",
     ):
         build(book)
 

@@ -74,6 +74,7 @@ def plain():
         (":::{admonition} So\n:class: takeaway\n\nab\n\ncd\n:::", "> **So**\n>\n> ab\n>\n> cd"),
         (":::{note}\n{eq}`eq-one`\n:::\nthen", "> **Note**\n>\n> (7)\nthen"),
         ("```{tip}\nab\n```", "> **Tip**\n>\n> ab"),
+        (":::{div}\n:class: goals\n\n- ab\n- cd\n:::", "- ab\n- cd"),
         (":::{note}\n$$\nx\ny\n$$ (eq-one)\n:::", "> **Note**\n>\n> $$ x y \\tag{7} $$"),
         (
             ":::{admonition} `Q` & {eq}`eq-one`\n:class: dropdown\n\nab\n:::",

@@ -86,6 +86,30 @@ def test_hidden_neighbours_with_one_prompt_are_one(tmp_path):
     assert "output of c" not in made.details.get_text() and "output of c" in made.get_text()
 
 
+def silent(source, prompt=None):
+    """Return a hidden cell that prints nothing."""
+    cell = code(source, "hide-input", prompt=prompt)
+    cell.outputs = []
+    return cell
+
+
+def test_the_code_of_a_picture_stands_behind_one_word_below_it(tmp_path):
+    picture = code("draw()", "hide-input", shows='<div class="widget-slot">a picture</div>')
+    set_up = [silent("import a", "Set-up"), silent("b = 1", "The numbers")]
+    made = page(tmp_path, silent("apart"), new_markdown_cell("Text."), *set_up, picture)
+    assert summaries(made) == ["Show code cell source", "Code"]
+    (cell,) = (slot.find_parent(class_="cell") for slot in made.select(".widget-slot"))
+    assert [part["class"][0] for part in cell.find_all(recursive=False)] == ["cell_output", "code"]
+    sources = [pre.get_text().strip() for pre in cell.select("details.code pre")]
+    assert sources == ["import a", "b = 1", "draw()"]
+    assert len(made.select(".cell")) == 2  # the one that stands apart, and the picture
+
+
+def test_the_code_of_what_is_no_picture_or_stands_open_stays(tmp_path):
+    cells = [code("a", "hide-input", prompt="The table"), silent("b", "Later"), code("c")]
+    assert summaries(page(tmp_path, *cells)) == ["The table", "Later"]
+
+
 def test_neighbours_are_one_answer_and_text_parts_them(tmp_path):
     cells = [code("a", "answer"), box("So.", "What you see"), code("b", "answer", "hide-input")]
     made = page(tmp_path, *cells, new_markdown_cell("Now *this*."), box("*Yes.*"))

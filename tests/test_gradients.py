@@ -16,10 +16,10 @@ from attnlib import (
     softmax_backward,
 )
 from tests.helpers import REFUSED, raises, steady
+from tests.test_attention import BATCH, D_K, D_V, HEADS, N_K, N_Q, holes
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-N_Q, N_K, D_K, D_V, BATCH, HEADS = 5, 7, 3, 11, 2, 13
 TOLERANCE = {np.float16: 4e-3, np.float32: 2e-6, np.float64: 1e-12}
 DTYPES = list(TOLERANCE)
 CHAI = [[2.0, 0.0], [0.0, 2.0]], [[0.0, 2.0], [2.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]
@@ -30,14 +30,6 @@ def arrays(*leading, n_q=N_Q, n_k=N_K, dtype=np.float64, seed=0):
     rng = np.random.default_rng(seed)
     shapes = (n_q, D_K), (n_k, D_K), (n_k, D_V), (n_q, D_V)
     return [rng.normal(size=leading + shape).astype(dtype) for shape in shapes]
-
-
-def holes(*leading, seed=1):
-    """Return a random bool mask in which row 0 is blocked throughout and row 1 is open."""
-    mask = np.random.default_rng(seed).random((*leading, N_Q, N_K)) < 0.6
-    mask[..., 0, :] = False
-    mask[..., 1, :] = True
-    return mask
 
 
 def bias(*leading):
@@ -151,12 +143,6 @@ def test_equals_autograd(kind, causal, scale, dtype):
     expected = torch_gradients(*inputs, mask, causal=causal, scale=scale)
     assert {gradient.dtype for gradient in gradients} == {np.dtype(dtype)}
     assert_close(gradients, expected, 1e-10 if dtype == np.float64 else 1e-5)
-
-
-@pytest.mark.parametrize(("n_q", "n_k"), [(5, 7), (7, 5), (5, 5), (1, 7), (5, 1)])
-def test_causal_with_other_sizes(n_q, n_k):
-    inputs = arrays(BATCH, n_q=n_q, n_k=n_k)
-    assert_close(attention_backward(*inputs, causal=True), torch_gradients(*inputs, causal=True))
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,18 @@
 """The task of chapter 13, the models that solve it, and what each of their heads is for."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attnlib import bridge, causal_mask
 from attnlib.models import induction
 from attnlib.models.induction import without
+from tests.helpers import raises, steady
 from tools import train
 
 pytestmark = pytest.mark.filterwarnings("error")
-steady = settings(deadline=None, derandomize=True)
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +23,6 @@ def tests():
 @pytest.fixture(scope="module")
 def model():
     return induction.load(2)
-
-
-def raises(error, message):
-    """Expect `error` with exactly this message."""
-    return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
 # The task
@@ -194,7 +187,7 @@ def test_the_price_is_the_length_of_each_heads_rows():
         for head in np.split(layer.attention.w_o, layer.attention.n_heads)
     ]
     assert len(heads) == 4
-    assert model.price().item() == pytest.approx(sum(map(np.linalg.norm, heads)), rel=1e-5)
+    assert model.penalty().item() == pytest.approx(sum(map(np.linalg.norm, heads)), rel=1e-5)
 
 
 # Errors

@@ -272,7 +272,7 @@ def test_the_model_is_the_one_that_chapter_13_reads():
 
 
 def test_two_at_once_take_turns(tmp_path):
-    hold = "from tools.install import alone, say\nwith alone(r'{}'): say('in'); {}\n"
+    hold = "from tools.install import lock, say\nwith lock(r'{}'): say('in'); {}\n"
     shared = tmp_path / "shared"
     shared.touch()
     # The first one is killed, and the program it has started still holds on for a while.

@@ -5,13 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnlib import (
-    additive,
-    blocked,
-    causal_mask,
-    padding_mask,
-    window_mask,
-)
+from attnlib import additive, blocked, causal_mask, padding_mask, window_mask
 from tests.helpers import raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -22,12 +16,6 @@ sizes = st.integers(0, 13)
 def picture(mask):
     """Return a mask as lines of text: x may attend, . may not."""
     return ["".join(".x"[cell] for cell in row) for row in mask.tolist()]
-
-
-def test_padding_by_hand():
-    mask = padding_mask([0, 2, 3], 3)
-    assert mask.shape == (3, 1, 3)
-    assert picture(mask[:, 0]) == ["...", "xx.", "xxx"]
 
 
 @steady

@@ -494,42 +494,6 @@ def test_layers_of_llama_are_those_of_transformers(llama, published, parity):
     parity("Llama", "causal", stack(x, causal_mask(11))[0], expected)
 
 
-def test_a_layer_of_llama_is_its_equations(published, parity):
-    """Written from the papers in torch: a turn is a product of complex numbers."""
-    w = {name: torch.from_numpy(weight) for name, weight in published.items()}
-    x = torch.from_numpy(tokens(11, 24, dtype=np.float32))
-    n, d = 11, 4
-
-    def norm(x, part):
-        mean_square = x.square().mean(dim=-1, keepdim=True)
-        return x * (mean_square + 1e-3).rsqrt() * w[f"layers.0.{part}_layernorm.weight"]
-
-    def heads(x, letter):
-        return (x @ w[f"layers.0.self_attn.{letter}_proj.weight"].T).view(n, -1, d).transpose(0, 1)
-
-    def turned(x):
-        angles = torch.outer(torch.arange(n), 100.0 ** -(torch.arange(0, d, 2) / d))
-        complex_numbers = torch.complex(x[..., : d // 2], x[..., d // 2 :])
-        complex_numbers = complex_numbers * torch.polar(torch.ones_like(angles), angles)
-        return torch.cat([complex_numbers.real, complex_numbers.imag], dim=-1)
-
-    normed = norm(x, "input")
-    queries, keys, values = (heads(normed, letter) for letter in "qkv")
-    of_query = torch.arange(6) // 2  # the key head of each query head
-    scores = turned(queries) @ turned(keys)[of_query].mT / 2
-    scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
-    z = scores.softmax(dim=-1) @ values[of_query]
-    x = x + z.transpose(0, 1).reshape(n, -1) @ w["layers.0.self_attn.o_proj.weight"].T
-    normed = norm(x, "post_attention")
-    gate, up, down = (w[f"layers.0.mlp.{part}_proj.weight"].T for part in ("gate", "up", "down"))
-    gate = normed @ gate
-    x = x + (gate * torch.sigmoid(gate) * (normed @ up)) @ down
-
-    layer = from_llama(published, "layers.0", **LLAMA)
-    got, _ = layer(tokens(11, 24, dtype=np.float32), causal_mask(11))
-    parity("Llama, by its equations", "causal", got, x.numpy())
-
-
 def test_what_is_no_layer_of_llama(published):
     last, other = "layers.0.self_attn.o_proj.weight", "layers.0.self_attn.q_proj.bias"
     needs = "state_dict must hold the nine weights of a layer of Llama below 'layers.0'; missing: "

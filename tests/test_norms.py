@@ -7,21 +7,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from attnlib import (
-    LayerNorm,
-    RMSNorm,
-    layer_norm,
-    rms_norm,
-)
-from tests.helpers import (
-    BATCH,
-    D_FF,
-    D_MODEL,
-    NOT_FLOATS,
-    N,
-    raises,
-    tokens,
-)
+from attnlib import LayerNorm, RMSNorm, layer_norm, rms_norm
+from tests.helpers import BATCH, D_FF, D_MODEL, NOT_FLOATS, N, raises, tokens
 
 pytestmark = pytest.mark.filterwarnings("error")
 

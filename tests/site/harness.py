@@ -7,6 +7,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from hypothesis import HealthCheck, settings
 
+from _ext.assets import with_constants
 from _ext.widgets import page as widget_slot
 from attnlib import palette
 from tests.conftest import ROOT, serve
@@ -75,7 +76,8 @@ browser_test = settings(
 
 def host():
     """The script of the site that brings widgets to life."""
-    return (ROOT / "_ext" / "widgets" / "static" / "widget_host.js").read_text(encoding="utf-8")
+    script = ROOT / "_ext" / "widgets" / "static" / "widget_host.js"
+    return with_constants(script.read_text(encoding="utf-8"))
 
 
 def write_page(folder, *widgets):
@@ -181,6 +183,12 @@ def showing(kind, parts):
         return texts(page, parts) == drawn_texts(kind(**traits), parts)
 
     return shows
+
+
+def lens(page):
+    """Who asks and who answers in the microscope that is open, and the weight that it shows."""
+    head = page.locator(".lens:popover-open .lens-head")
+    return [head.locator(f".{part}").inner_text() for part in ("query", "key", "weight")]
 
 
 def copied(page):

@@ -124,19 +124,40 @@ def lost_by_tab(page, left_out=()):
     return lost
 
 
+# -------------------------------------------------------------------------------------- on paper
+
+TEXT_WIDTH = 627  # CSS pixels between the margins of A4
+PRINTED = """() => [document.documentElement.scrollWidth,
+  getComputedStyle(document.body).getPropertyValue("--page").trim(),
+  getComputedStyle(document.body).backgroundColor,
+  [...document.querySelectorAll(".sidebar-drawer, .toc-drawer, .copy-button, .abh .buttons, " +
+    ".mobile-header, .related-pages")].filter(part => part.checkVisibility())
+    .map(part => part.className)]"""
+PAPER = [TEXT_WIDTH, "#ffffff", "rgb(255, 255, 255)", []]  # light, whatever theme was chosen
+
+
+def printed(page):
+    """How wide a page is that its reader prints at night, its ground, and what else is there."""
+    page.evaluate("document.body.dataset.theme = 'dark'")
+    page.set_viewport_size({"width": TEXT_WIDTH, "height": 900})
+    page.emulate_media(media="print")
+    return page.evaluate(PRINTED)
+
+
 # -------------------------------------------------------------------------------- what axe finds
 
 # The menu, and what is around the text, are the same on every page: one is looked at in all ways.
 ALL = [(width, theme, AXE["runOnly"]) for width in WIDTHS for theme in THEMES]
 # Thousands of code tokens share a few colors, and axe knows no rule for what a formula or a
-# drawing is made of, as long as that has no name and no role.
+# drawing is made of, as long as that has no name and no role, and is not what a button says.
 ONE_TOKEN_OF_A_KIND = """() => {
   for (const math of document.querySelectorAll("mjx-math, mjx-assistive-mml math")) {
     math.replaceChildren(math.textContent);
   }
   const named = "title, desc, [role], [tabindex], [href], [aria-label], [aria-labelledby]";
   for (const shape of document.querySelectorAll(`svg :not(${named})`)) {
-    if (!shape.querySelector(named)) shape.remove();
+    const said = shape.matches("[role=button] :is(text, tspan)");
+    if (!said && !shape.querySelector(`${named}, [role=button] text`)) shape.remove();
   }
   const seen = new Set();
   for (const token of document.querySelectorAll("pre span")) {
@@ -155,6 +176,8 @@ def axe_findings(page, places):
     for width, theme, rules in places:
         page.set_viewport_size({"width": width, "height": 800})
         page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
+        # Elsewhere the header may cover half a field, which then is too small to be touched.
+        page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
         page.evaluate(FRAME)
         found[width, theme] = axe(page, rules=rules)
     if places == ALL:

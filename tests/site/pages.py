@@ -81,13 +81,9 @@ USE_WIDGETS = f"""async () => {{
     await use(button, () => button.click());
   }}
 }}"""
-# Where the first picture stands, and which answers are open.
-FIRST_PICTURE = """() => {
-  const article = document.querySelector("article");
-  const picture = article.querySelector("figure, .widget-slot:not([data-widget=Predict])");
-  const open = [...article.querySelectorAll("details.answer[open]")];
-  return [(picture?.getBoundingClientRect().top ?? 0) + scrollY, open.map(box => box.innerText)];
-}"""
+# Which answers are open.
+OPEN_ANSWERS = """[...document.querySelectorAll("article details.answer[open]")].map(
+  box => box.innerText)"""
 # Where the column of text scrolls, the page itself never seems to be too wide.
 OVERHANG = """Math.max(...["html", ".content"].map(at => document.querySelector(at))
   .filter(box => box.localName === "html" || getComputedStyle(box).overflowX !== "visible")
@@ -148,7 +144,7 @@ def visit(browser, url, width, theme="light"):
     page.evaluate(FRAME)
     seen |= page.evaluate("seen")
     seen["widgets"] = page.locator(".widget-slot").all_text_contents()
-    seen["first"] = page.evaluate(FIRST_PICTURE)
+    seen["open"] = page.evaluate(OPEN_ANSWERS)
     # A reader who opens what is folded wants the page to move, but not sideways.
     page.evaluate(OPEN_ALL)
     seen["overhang"].append(page.evaluate(OVERHANG))

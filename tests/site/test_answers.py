@@ -6,12 +6,11 @@ import pytest
 from pypdf import PdfReader
 
 from attnlib.widgets import Predict
-from tests.conftest import ROOT
+from tests.conftest import ROOT, SITE
 from tests.site.harness import served, wake, write_page
 
 ANSWERS = """<details class="answer" data-after="sum"><summary>Answer</summary><p>Three.</p>
 </details><details class="answer" id="later"><summary>Solution</summary><p>Four.</p></details>"""
-STATIC = ROOT / "_ext" / "pages" / "static"
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +19,8 @@ def addresses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("answers")
     write_page(folder, Predict("1 + 2?", 3, explanation="You added.", key="sum"))
     page = (folder / "page.html").read_text(encoding="utf-8")
-    style = (STATIC / "book.css").read_text(encoding="utf-8")
-    script = (STATIC / "book.js").read_text(encoding="utf-8")
+    style = (ROOT / "_ext" / "pages" / "static" / "book.css").read_text(encoding="utf-8")
+    script = (SITE / "_static" / "book.js").read_text(encoding="utf-8")
     page = page.replace("</head>", f"<style>{style}</style></head>")
     page = page.replace("<main>", "<main><article>")
     page = page.replace('<p id="after">', f'{ANSWERS}<p id="after">')

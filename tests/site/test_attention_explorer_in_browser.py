@@ -1,11 +1,14 @@
 """AttentionExplorer in a real browser: by keyboard, by hand, with any sentence."""
 
+import re
+
 import pytest
 
 from attnlib.widgets import AttentionExplorer
 from tests.site.harness import FRAME, page_of, phone, showing
+from tests.widgets.pictures import js
+from tests.widgets.samples import HOSTILE
 
-HOSTILE = '<img src=x onerror="document.title=1"></script><!--'
 PARTS = ("d_k_value", "largest", "row_word", "top_word", "entropy")
 
 
@@ -41,7 +44,9 @@ def test_what_is_pointed_at_is_said_until_the_pointer_leaves(live):
     resting = cell.inner_text()
     live.locator("svg").hover(position={"x": 110, "y": 80})
     live.evaluate(FRAME)
-    assert "weight 0." in cell.inner_text() and "score" in cell.inner_text()
+    made = js(AttentionExplorer(), "compute(state)")
+    expected = [f"{made['scores'][0][0]:.2f}", f"{made['weights'][0][0]:.4f}"]
+    assert re.findall(r"-?\d+\.\d+", cell.inner_text()) == expected
     live.mouse.move(0, 0)
     live.evaluate(FRAME)
     assert cell.inner_text() == resting

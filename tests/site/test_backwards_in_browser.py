@@ -52,6 +52,22 @@ def test_mask_and_target_change_what_comes_back(live):
     assert shows(live, stage="Q", cell="Q.0.0", causal=True)
 
 
+def test_no_stage_moves_the_page_and_the_sum_keeps_to_its_column(browser, addresses):
+    page = browser.new_page(viewport={"width": 700, "height": 900})
+    page.goto(addresses["http"])
+    heights = set()
+    for stage in page.locator("[data-stage]").all():
+        stage.click()
+        page.evaluate(FRAME)
+        heights.add(page.locator(".abh").bounding_box()["height"])
+        sides = page.locator(".ledger, .ledger table").evaluate_all(
+            "all => all.map((e) => e.getBoundingClientRect().right)"
+        )
+        assert max(sides) == sides[0]
+    page.close()
+    assert len(heights) == 1
+
+
 def test_a_tap_picks_an_entry(browser, addresses):
     with phone(browser, addresses["http"]) as page:
         page.get_by_role("button", name="X, the layer below").tap()

@@ -7,27 +7,14 @@ import numpy as np
 import pytest
 
 from attnlib.widgets import Encoder
-from tests.site.harness import (
-    assert_nothing_moves,
-    axe_findings,
-    copied,
-    phone,
-    served,
-    wake,
-    write_page,
-)
+from tests.site.harness import assert_nothing_moves, axe_findings, copied, page_of, phone, wake
 
 STAND_IN = (Path(__file__).parent / "encoder_stand_in.js").read_text(encoding="utf-8")
 MINE = "My dog ate the cake"  # with [CLS] and [SEP], seven tokens
 STATUS, SAID = "[data-part=status]", "[data-part=said]"
 
 
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("encoder")
-    write_page(folder, Encoder())
-    with served(folder) as addresses:
-        yield addresses
+addresses = page_of(Encoder())
 
 
 @pytest.fixture
@@ -59,7 +46,7 @@ def shows(page, text, status="Read on your machine"):
 
 def test_nothing_is_loaded_before_a_click(live):
     live.locator("[name=text]").fill(MINE)
-    live.locator(STATUS, has_text="has to come").wait_for()
+    live.locator(STATUS, has_text="has to download").wait_for()
     live.wait_for_timeout(400)
     assert asked(live) == [] and live.locator(".asking button", has_text="tired").count() == 1
     live.locator("[name=text]").fill(" ")
@@ -92,7 +79,8 @@ def test_layers_stand_there_as_they_come(live):
     shows(live, MINE)
     seen = live.evaluate("most")
     assert {count for count, _ in seen} >= {0, 12, 72} or {12, 24} & {c for c, _ in seen}
-    assert "3.1 of 12.4 MB" in [status for _, status in seen]
+    # How much has come; a busy machine may leave out a step.
+    assert len({status for _, status in seen if status.endswith(" of 12.4 MB")}) > 1
 
 
 def test_a_newer_text_wins(ready):

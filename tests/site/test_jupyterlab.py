@@ -1,6 +1,7 @@
 """A widget with a kernel behind it: JupyterLab in the browser, its traits read in Python."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -60,8 +61,8 @@ def notebook(lab, browser):
     page = browser.new_page(viewport={"width": 1300, "height": 1000})
     page.goto(f"{address}/lab/tree/{CHAPTER}")
     # jupyterlab-myst draws the opening box; without it the colons would stand there as text.
-    box = page.locator(".jp-MarkdownCell", has_text="You will be able to").first
-    box.locator("li").first.wait_for(timeout=60_000)
+    box = page.locator(".jp-MarkdownCell").first
+    box.locator(".lead strong").wait_for(timeout=60_000)
     assert ":::" not in box.inner_text()
     page.get_by_text("| Idle").wait_for(timeout=60_000)  # earlier JupyterLab asks for a kernel
     page.get_by_role("menuitem", name="Run", exact=True).click()
@@ -99,7 +100,7 @@ def test_arrow_keys_move_the_stage_and_the_trait(notebook):
     for _ in range(3):
         slider.press("ArrowRight")
     eventually(lambda: ask(client, "flow.stage"), "scale")
-    assert slider.get_attribute("aria-valuetext") == "Stage 4 of 7, Scale"
+    assert re.findall(r"\d+", slider.get_attribute("aria-valuetext")) == ["4", "7"]
 
 
 def test_a_typed_entry_reaches_the_numpy_arrays(notebook):

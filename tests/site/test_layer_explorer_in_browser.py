@@ -1,12 +1,7 @@
 """LayerExplorer in a real browser, on a page of its own."""
 
 from attnlib.widgets import LayerExplorer
-from tests.site.harness import (
-    FRAME,
-    page_of,
-    phone,
-    wake,
-)
+from tests.site.harness import FRAME, page_of, phone, wake
 
 addresses = page_of(LayerExplorer())
 

@@ -5,14 +5,7 @@ import pytest
 
 from attnlib.widgets import Letters
 from attnlib.widgets.letters import LETTERS
-from tests.site.harness import (
-    assert_nothing_moves,
-    axe_findings,
-    page_of,
-    phone,
-    showing,
-    wake,
-)
+from tests.site.harness import assert_nothing_moves, axe_findings, page_of, phone, showing, wake
 
 PARTS = ("said", "place_value")
 # How long each slice of measuring keeps the page busy, and how many there are.

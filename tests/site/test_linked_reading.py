@@ -2,11 +2,13 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from _ext.symbols.page import NUMPY, SYMBOLS
 from tests.site.harness import SHIFTS, awake, axe_findings, themes
 from tests.site.pages import CHAPTER_2, CHAPTER_3, FRAME, PAGES, address, both_schemes, soup
+from tests.test_palette import contrast
 
 BOX = ".glimpse.symbol:popover-open"
 MENU = ".glimpse.equation:popover-open"
@@ -75,7 +77,7 @@ def test_letters_are_marked_where_they_mean_it(page, name, label, marks):
     ("name", "code", "marks"),
     [
         (CHAPTER_2, "S = Q @ K.T  # Eq. (3), (n, n)", "S Q K n n"),
-        (CHAPTER_3, "output, weights = attnlib.scaled_dot_product_attention(*changed)", "Z A"),
+        (CHAPTER_3, "weights = attnlib.softmax(queries @ keys.T / math.sqrt(2))", "A Q K"),
         ("chapters/13-looking-back.html", "six.weights[0, 0, 4].argmax()", ""),  # of something else
     ],
 )
@@ -158,8 +160,8 @@ def test_a_symbol_lights_up_everywhere_under_the_pointer(page, site):
     page.locator(BOX).wait_for()
     assert lit(page) == {"Q", "in Flow"}
     assert page.locator("pre [data-symbol=Q]").count() > 9
-    said = page.locator(BOX).inner_text()
-    assert re.search(r"queries, \(n, dk\)\s+in code: queries, Q", said)
+    assert page.locator(f"{BOX} .shape").text_content() == "(n, dk)"
+    assert page.locator(f"{BOX} .in-code code").all_inner_texts() == ["queries", "Q"]
     page.locator(BOX).hover()  # it stays while the pointer is on it
     page.wait_for_timeout(400)
     assert page.locator(BOX).count() == 1
@@ -184,9 +186,10 @@ def test_code_and_formulas_light_each_other(page):
     middle(page, "pre [data-symbol=A]").hover()
     page.locator(BOX).wait_for()
     assert lit(page) >= {"A"} and page.locator("mjx-math [data-symbol=A]").count() > 3
-    assert "attention weights, softmax of" in page.locator(BOX).inner_text()
+    (weights,) = [each for each in SYMBOLS if each.name == "A"]
+    assert page.locator(f"{BOX} .in-code code").all_inner_texts() == weights.code.split()
     middle(page, f"{ATTENTION} ~ * [data-row=q]").hover()
-    page.locator(BOX, has_text="row of it").wait_for()
+    page.locator(f"{BOX} i", has_text=re.compile("^q$")).wait_for()  # a row of Q
 
 
 def test_widgets_and_formulas_light_each_other(page):
@@ -196,12 +199,11 @@ def test_widgets_and_formulas_light_each_other(page):
     for stage, name in (("2", "S"), ("3", "~S"), ("4", "A")):
         middle(page, f".abh-flow [data-go='{stage}']").click()
         page.locator(f"{river} [data-holds='{name}'] [data-cell]").first.wait_for()
-        page.wait_for_timeout(200)
         middle(page, f"{river} [data-holds='{name}'] [data-cell]").hover(force=True)
-        page.wait_for_timeout(400)
+        page.wait_for_function(f"name => ({LIT})().includes(name)", arg=name)
         assert lit(page) == {name} and page.locator(BOX).count() == 0  # the widget speaks itself
         page.mouse.move(2, 2)
-        page.wait_for_timeout(400)
+        page.wait_for_function(f"() => !({LIT})().length")
     middle(page, "mjx-math [data-symbol=W_K]").hover()
     page.locator(BOX).wait_for()
     assert lit(page) == {"W_K", "in Flow"}  # its gate
@@ -296,7 +298,7 @@ def test_boxes_and_menus_have_no_faults(page, site):
         page.locator(MENU).wait_for()
         yield
 
-    assert axe_findings(page, states) == []
+    assert axe_findings(page, states, (ATTENTION, ".glimpse:popover-open")) == []
 
 
 def test_a_page_on_paper_is_as_before(page):
@@ -312,26 +314,17 @@ def test_a_page_on_paper_is_as_before(page):
 def test_light_has_contrast(page):
     """Letters on their light, in both themes."""
     opened(page, CHAPTER_2)
+    letter = page.locator(f"{ATTENTION} [data-symbol=K]").first
     middle(page, f"{ATTENTION} [data-symbol=K]").click()
-    seen = []
-    for _ in themes(page):
-        seen.append(
-            page.locator(f"{ATTENTION} [data-symbol=K]").first.evaluate(
-                """place => {
-                    const sheet = document.createElement("canvas");
-                    const pen = sheet.getContext("2d", {willReadFrequently: true});
-                    const light = colour => {
-                      pen.fillStyle = colour;
-                      pen.fillRect(0, 0, 1, 1);
-                      const parts = [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
-                      const [r, g, b] = parts.map(x => x / 255).map(
-                        x => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4));
-                      return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
-                    };
-                    const {color, backgroundColor} = getComputedStyle(place);
-                    const two = [light(color), light(backgroundColor)].sort();
-                    return two[1] / two[0];
-                }"""
-            )
-        )
-    assert min(seen) >= 4.5, seen
+    pixels = """place => {
+        const pen = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+        const {color, backgroundColor} = getComputedStyle(place);
+        return [color, backgroundColor].map(paint => {
+          pen.fillStyle = paint;
+          pen.fillRect(0, 0, 1, 1);
+          return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+        });
+    }"""
+    for theme in themes(page):
+        ink, light = np.array(letter.evaluate(pixels)) / 255
+        assert contrast(ink, light) >= 4.5, theme

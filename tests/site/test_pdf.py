@@ -1,4 +1,4 @@
-"""On paper: a small book printed as `make pdf` does, and every page as a reader prints it."""
+"""A small book, printed as `make pdf` does."""
 
 import re
 
@@ -6,14 +6,12 @@ import pytest
 from pypdf import PdfReader
 
 from tests.conftest import SITE
-from tests.site.harness import awake
 from tests.site.pages import PAGES
 from tools import pdf
 
 WHOLE = pdf.BOOK.read_text(encoding="utf-8")
 KEPT = ["index", "chapter-03", "glossary"]
 TITLES = ["Contents", "Attention by Hand", "3. “Chai piyo” by hand", "Glossary"]
-TEXT_WIDTH = 627  # CSS pixels between the margins of A4
 
 
 @pytest.fixture(scope="module")
@@ -129,27 +127,3 @@ def test_a_failed_print_leaves_the_last_book_alone(small, tmp_path):
 def test_without_a_browser_one_line_says_so(monkeypatch):
     monkeypatch.setattr(pdf, "find_browser", lambda: None)
     assert re.fullmatch(r"The book was not printed: run `make browser`.*", pdf.main())
-
-
-def test_nothing_is_wider_than_paper_and_all_is_light(browser):
-    """Every page as its reader prints it, live and with the dark theme chosen."""
-    context = browser.new_context(viewport={"width": TEXT_WIDTH, "height": 900})
-    page = context.new_page()
-    page.add_init_script("try { localStorage.setItem('theme', 'dark') } catch {}")
-    page.emulate_media(media="print", color_scheme="dark")
-    offences = []
-    for name in PAGES:
-        page.goto((SITE / name).as_uri())
-        awake(page)
-        wide, ground, shown = page.evaluate(
-            """() => [document.documentElement.scrollWidth,
-              [getComputedStyle(document.body).getPropertyValue("--page").trim(),
-               getComputedStyle(document.body).backgroundColor],
-              Array.from(document.querySelectorAll(".sidebar-drawer, .toc-drawer, .copy-button, " +
-                ".abh .buttons, .mobile-header, .related-pages")).filter(e => e.checkVisibility())
-                .map(e => e.className)]"""
-        )
-        if (wide, ground, shown) != (TEXT_WIDTH, ["#ffffff", "rgb(255, 255, 255)"], []):
-            offences.append((name, wide, ground, shown))
-    context.close()
-    assert offences == []

@@ -17,7 +17,8 @@ from tests.site.harness import (
     wake,
     write_page,
 )
-from tests.widgets.test_practice import HOSTILE, QUESTIONS
+from tests.widgets.samples import HOSTILE
+from tests.widgets.test_practice import QUESTIONS
 
 QUESTION = "What share of Chai's attention goes to each word?"
 MISTAKES = {

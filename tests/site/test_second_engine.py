@@ -1,4 +1,4 @@
-"""Three pages in a second engine, WebKitGTK (Safari's), where `make browser` could install it."""
+"""Four pages in a second engine, WebKitGTK (Safari's), where `make browser` could install it."""
 
 import shutil
 import subprocess
@@ -102,7 +102,8 @@ def drag(slot):
 @pytest.mark.parametrize(
     ("name", "widget", "acts"),
     [
-        ("index.html", "Plane", [press, drag]),
+        ("index.html", "Swap", [press]),
+        ("chapters/01-why-attention.html", "Plane", [press, drag]),
         ("chapters/04-scaling.html", "ScalingExplorer", [slide]),
         ("chapters/16-a-real-encoder.html", "Encoder", [press]),
     ],

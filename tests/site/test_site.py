@@ -103,6 +103,13 @@ def test_every_anchor_stands_once(name):
     assert {anchor for anchor, times in anchors(name).items() if times > 1} == set()
 
 
+def test_every_style_is_loaded_by_a_page():
+    pages = [page.read_text(encoding="utf-8") for page in SITE.rglob("*.html")]
+    loaded = set(re.findall(r"_static/([\w./]+\.css)", "".join(pages)))
+    found = {path.relative_to(SITE / "_static") for path in (SITE / "_static").rglob("*.css")}
+    assert {path.as_posix() for path in found} == loaded
+
+
 def test_what_styles_refer_to_is_there():
     offences = []
     for path in (SITE / "_static").rglob("*.css"):
@@ -122,6 +129,23 @@ def test_titles_and_descriptions_tell_the_pages_apart():
     texts = [found[0]["content"].strip() for found in descriptions]
     for words in (titles, texts):
         assert all(words) and len(set(words)) == len(words), words
+    assert [text for text in texts if not re.search(r"(?<!\.\.)[.?!]”?$", text)] == []  # no cut one
+
+
+@every_page
+def test_a_link_to_a_page_has_a_preview(name):
+    found = soup(name).select("meta[property^='og:']")
+    tags = {tag["property"]: tag["content"] for tag in found}
+    assert len(found) == len(tags)
+    assert tags["og:description"] == soup(name).select_one("meta[name=description]")["content"]
+    assert tags["og:title"] and "<" not in tags["og:title"] and "og:url" not in tags
+    picture = SITE / target(name, tags["og:image"])[0]  # the build has no address
+    start = picture.read_bytes()[:24]
+    assert start[:8] == b"\x89PNG\r\n\x1a\n" and picture.stat().st_size < 100_000
+    size = [int.from_bytes(start[at : at + 4]) for at in (16, 20)]
+    assert size == [int(tags[f"og:image:{side}"]) for side in ("width", "height")] == [1200, 630]
+    card = soup(name).select_one("meta[name='twitter:card']")
+    assert card["content"] == "summary_large_image"
 
 
 @every_page
@@ -192,7 +216,9 @@ def test_every_figure_has_words(name):
         label = drawing.get("aria-label", "").strip()
         hidden = drawing.find_parent(attrs={"aria-hidden": "true"}) is not None
         hidden |= drawing.get("aria-hidden") == "true"
-        handles = drawing.select("[role=slider], [role=button]")  # named by themselves
+        handles = drawing.select(
+            "[role=slider], [role=button], a[aria-label]"
+        )  # named by themselves
         role = "group" if handles else "img"
         assert hidden != (drawing.get("role") == role and len(label) > 20), drawing.attrs
 

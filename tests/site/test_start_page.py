@@ -19,45 +19,102 @@ def way_in(page):
     return word, title, "/".join(link.get_attribute("href").split("/")[-2:])
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1024, 768), (360, 740)])
+HERO = ".start-hero"
+SAID = f"{HERO} [data-part=said]"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1024, 768), (768, 1024), (360, 740)])
 def test_the_first_screen_holds_the_title_the_way_in_and_the_picture(browser, site, width, height):
     page = browser.new_page(viewport={"width": width, "height": height})
     page.goto(f"{site}/index.html")
     awake(page)
     page.evaluate("scrollTo(0, 0)")
-    for part in ("h1", "h1 + p", ".begin a", ".sentence", "[data-part=sheet]"):
+    picture = f"{HERO} .picture svg:visible"
+    assert page.locator(picture).count() == 1
+    for part in ("h1", "h1 + p", ".begin a", picture, f"{HERO} .words", f"{SAID} .found"):
         box = page.locator(f"article {part}").first.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= width, part
         assert box["y"] >= 0 and box["y"] + box["height"] <= height, part
     page.close()
 
 
+def found(page):
+    """Return the word that the hero names, and its weight."""
+    return [page.locator(f"{SAID} {part}").inner_text() for part in (".key", ".number")]
+
+
 @both_schemes
-def test_one_word_is_changed_and_bank_moves(page, site, scheme):
+def test_one_word_is_swapped_and_the_address_keeps_it(page, site, scheme):
     page.goto(address(scheme, "index.html", site))
     awake(page)
-    answer = page.locator(".start-plane [data-part=answer]")
-    assert answer.inner_text() == "(2.99, 0.17)"
-    page.locator(".start-plane").get_by_role("button", name="money").click()
-    page.wait_for_function(
-        "text => document.querySelector('.start-plane [data-part=answer]').textContent === text",
-        arg="(0.17, 2.99)",
-    )
+    assert found(page) == ["milk", "0.55"]
+    page.locator(HERO).get_by_role("button", name="tired", exact=True).click()
+    page.wait_for_function("() => location.hash === '#swap.word=tired'")
+    assert found(page) == ["cat", "0.50"]
+    page.reload()
+    awake(page)
+    assert found(page) == ["cat", "0.50"]
+    page.locator(f"{HERO} .quiet").click()
+    page.wait_for_function("() => location.hash === '#swap.word=small'")  # where it fails
+    assert found(page) == ["trophy", "0.61"]
+    page.locator(f"{HERO} .quiet").click()
+    page.wait_for_function("() => location.hash === ''")
 
 
-def test_the_first_screen_has_none_of_the_terms_of_later():
-    section = soup("index.html").select_one("article section")
-    first = " ".join(part.get_text() for part in section.select(":scope > :not(section)"))
-    assert "language model" in first
-    for term in ("d_k", "entropy", "causal", "real tokens", "softmax", "query", "tensor"):
-        assert term not in first.lower(), term
+def test_the_thick_curve_glides_from_word_to_word_or_jumps(page, site):
+    """Its end lies between the two on the way; where motion is not wanted it is there at once."""
+    ends = """motion => new Promise(done => {
+      const end = () => Number([...document.querySelectorAll(".start-hero .across path")]
+        .sort((a, b) => b.getAttribute("stroke-width") - a.getAttribute("stroke-width"))[0]
+        .getAttribute("d").match(/[\\d.]+(?= [\\d.]+$)/)[0]);
+      const seen = [end()], until = performance.now() + 2000;
+      document.querySelector("[data-word=tired]").click();
+      const look = () => {
+        seen.push(end());
+        if (performance.now() < until) requestAnimationFrame(look); else done(seen);
+      };
+      requestAnimationFrame(() => requestAnimationFrame(look));
+    })"""
+    for motion in ("no-preference", "reduce"):
+        page.emulate_media(reduced_motion=motion)
+        page.goto(f"{site}/index.html")
+        awake(page)
+        milk, *way, cat = page.evaluate(ends)
+        assert cat < milk - 100
+        between = [x for x in way if cat + 1 < x < milk - 1]
+        assert bool(between) == (motion == "no-preference")
+        page.goto("about:blank")
+
+
+def test_the_word_in_the_sentence_is_a_way_to_swap_it(page, site):
+    page.goto(f"{site}/index.html")
+    awake(page)
+    page.locator(f"{HERO} .blank:visible").click(force=True)
+    page.wait_for_function("() => location.hash === '#swap.word=tired'")
+
+
+def test_what_the_page_says_needs_no_other_page():
+    """Terms of later occur in the names of chapters alone, or where they are explained."""
+    article = soup("index.html").select_one("article")
+    said = " ".join(
+        text
+        for text in article.find_all(string=True)
+        if not text.find_parent(["a", "template", "script"])
+        and not text.find_parent(class_=["begin", "visually-hidden"])
+    ).lower()
+    assert "language model" in said
+    terms = ("d_k", "entropy", "causal", "softmax", "query", "tensor", "transformer", "gradient")
+    for term in (*terms, "gpt", "encoder", "embedding"):
+        assert term not in said, term
+    explained = {name.text for name in article.select("em")}
+    assert {"attention weight", "layers", "heads"} <= explained
 
 
 def test_every_chapter_is_listed_once_with_its_minutes():
     rows = soup("index.html").select(".part li")
     chapters = course.read()
     assert [row.get_text(" ", strip=True).replace("“", '"').replace("”", '"') for row in rows] == [
-        f"{c.heading} {c.minutes} + {c.practice} min" for c in chapters
+        f"{c.heading} {c.reading} + {c.practice} min" for c in chapters
     ]
     links = [link["href"] for link in soup("index.html").select("article a[href*=chapters]")]
     assert sorted(links) == sorted([BEGIN[2], *(f"{c.page}.html" for c in chapters)])
@@ -82,10 +139,10 @@ def test_a_reader_goes_on_where_the_last_visit_ended(page, site, scheme):
 
 
 def test_a_reader_goes_on_in_the_section_where_the_last_visit_ended(page, site):
-    page.goto(f"{site}/{CHAPTER_3}#scores")
-    page.locator(".toc-tree .scroll-current > a[href='#scores']").wait_for()
+    page.goto(f"{site}/{CHAPTER_3}#the-equations")
+    page.locator(".toc-tree .scroll-current > a[href='#the-equations']").wait_for()
     page.goto(f"{site}/index.html")
-    assert way_in(page) == ("Continue", "3. “Chai piyo” by hand", f"{CHAPTER_3}#scores")
+    assert way_in(page) == ("Continue", "3. “Chai piyo” by hand", f"{CHAPTER_3}#the-equations")
 
 
 @pytest.mark.parametrize("junk", ["", "chapters/none.html", "index.html", "javascript:alert(1)"])
@@ -124,11 +181,13 @@ def test_a_browser_that_keeps_nothing_begins(page, site):
     assert way_in(page) == BEGIN
 
 
-def test_without_javascript_it_begins_and_shows_where_bank_goes(browser, site):
+def test_without_javascript_it_begins_and_shows_both_readings(browser, site):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{site}/index.html")
-    assert page.locator(".start-plane [data-part=sheet]").is_visible()
+    pictures = page.locator(f"{HERO} .picture svg:visible")
+    assert ["sour" in pictures.nth(i).text_content() for i in range(2)] == [True, False]
+    assert ["tired" in pictures.nth(i).text_content() for i in range(2)] == [False, True]
     page.locator(".begin a").click()
     assert page.url.endswith(BEGIN[2])
     context.close()

@@ -2,14 +2,10 @@
 
 from attnlib.widgets import ThenAndNow
 from attnlib.widgets.then_and_now import LLAMA, PARTS
-from tests.site.harness import (
-    FRAME,
-    page_of,
-    phone,
-    wake,
-)
+from tests.site.harness import FRAME, page_of, phone, showing, wake
 
 addresses = page_of(ThenAndNow())
+shows = showing(ThenAndNow, ["verdict"])
 
 
 def traits(page):
@@ -28,8 +24,7 @@ def test_five_steps_lead_to_llama_and_eight_around(page, addresses):
         page.locator("[name=next]").click()
         assert changed(page) == list(PARTS[:step]) and traits(page)["part"] == part
         if step == len(LLAMA):
-            page.evaluate(FRAME)
-            assert page.locator("[data-part=verdict]").inner_text() == "A layer of Llama 3."
+            assert shows(page, **dict.fromkeys(LLAMA, True))
     page.get_by_role("button", name="Back to 2017").click()
     assert changed(page) == []
 

@@ -6,8 +6,10 @@ from collections import Counter
 import pytest
 
 from _ext.course import chapters as course
+from _ext.whole.one_page import place
 from tests.conftest import SITE
 from tests.site.pages import (
+    FRAME,
     OPEN_ALL,
     OVERHANG,
     SCHEMES,
@@ -93,4 +95,55 @@ def test_it_is_read_to_its_end_at_rest(browser, site, scheme, width):
     assert page.evaluate("seen.violations") == noise == []
     assert left(requests, f"{site}/", f"{SITE.as_uri()}/") == []
     assert scheme == "file" or 0 < sum(weights) <= 1024 * KIB
+    page.close()
+
+
+LANDED = f"""async () => {{
+  for (let frame = 0; frame < 8; frame++) await {FRAME};
+  const place = document.querySelector(":target");
+  return place.getBoundingClientRect().top - parseFloat(getComputedStyle(place).scrollMarginTop);
+}}"""
+LAID_OUT = """document.querySelectorAll(".whole > section").values()
+  .filter(part => part.checkVisibility({contentVisibilityAuto: true})).toArray().length"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_link_leads_exactly_to_its_place_past_chapters_that_are_not_laid_out(browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    places = [place(chapter.page) for chapter in CHAPTERS]
+    page.goto(f"{(SITE / WHOLE).as_uri()}#{places[8]}")
+    lands = [page.evaluate(LANDED)]
+    assert 0 < page.evaluate(LAID_OUT) < len(places) / 2
+    for name in [*places[::-2], *places[1::4]]:
+        page.locator(f".whole-list a[href='#{name}']").evaluate("link => link.click()")
+        lands.append(page.evaluate(LANDED))
+    assert max(map(abs, lands)) < 2
+    page.emulate_media(media="print")
+    assert page.evaluate(LAID_OUT) == len(places)
+    page.close()
+
+
+# The boxes of code, formulas, figures and tables: how many a reader cannot reach by Tab although
+# they scroll, and how many stand in the way although they do not.
+REACH = """() => {
+  const boxes = [...document.querySelectorAll(".whole :is(pre, [class$=-scroll], .table-wrapper)")];
+  const wide = boxes.filter(box => box.scrollWidth > box.clientWidth + 1);
+  return {
+    wide: wide.length,
+    lost: wide.filter(box => box.tabIndex < 0).length,
+    unnamed: wide.filter(box => !box.ariaLabel).length,
+    needless: boxes.filter(box => box.tabIndex >= 0 && !wide.includes(box)).length,
+  };
+}"""
+
+
+def test_what_scrolls_is_reached_by_tab_also_before_it_is_laid_out(browser):
+    page = browser.new_page(viewport={"width": min(WIDTHS), "height": 800})
+    page.goto((SITE / WHOLE).as_uri())
+    before = page.evaluate(REACH)
+    assert before["wide"] > 100 and before["lost"] == 0 and before["unnamed"] > 0
+    page.evaluate(OPEN_ALL)
+    page.evaluate(SCROLL)
+    after = page.evaluate(REACH)
+    assert after["lost"] == after["unnamed"] == after["needless"] == 0
     page.close()

@@ -6,14 +6,15 @@ import numpy as np
 from hypothesis import Phase, find, settings
 from hypothesis import strategies as st
 
-from attnlib import atlas
 from attnlib.masks import causal_mask
 from attnlib.widgets import (
     AttentionExplorer,
     Backwards,
     CostCalculator,
+    DotProduct,
     Encoder,
     Flow,
+    Guess,
     HeadsViewer,
     LayerExplorer,
     Letters,
@@ -25,32 +26,40 @@ from attnlib.widgets import (
     Progress,
     Quiz,
     ScalingExplorer,
+    Swap,
     ThenAndNow,
     backwards,
     plane,
-    positions_explorer,
 )
-from attnlib.widgets.attention_explorer import MASKS
 from attnlib.widgets.cost_calculator import KINDS
-from attnlib.widgets.encoder import VIEWS
-from attnlib.widgets.flow import MASKS as MASKED
-from attnlib.widgets.heads_viewer import LINES
-from attnlib.widgets.kit.constants import DIVISORS
-from attnlib.widgets.layer_explorer import NORMS
+from attnlib.widgets.flow import MASKS, stages
+from attnlib.widgets.kit.base import bounds
 from attnlib.widgets.mask_painter import SCENES
-from attnlib.widgets.parity_atlas import FUNCTIONS
-from attnlib.widgets.then_and_now import PARTS
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
 GIBBERISH = re.compile(r"NaN|Infinity|undefined|\[object")
+# What no widget may take for markup, as text or as an attribute; a word, as it has no space.
+HOSTILE = '"><img/src=x/onerror="document.title=1"></script><!--&amp;\''
 
 
 def texts(most, without):
-    """Texts of up to so many characters, none of these categories, that are no gibberish."""
+    """Texts of up to so many characters, none of these categories, no gibberish; or hostile."""
     letters = st.characters(exclude_categories=without)
-    return st.text(letters, min_size=1, max_size=most).filter(
+    plain = st.text(letters, min_size=1, max_size=most).filter(
         lambda text: text.strip() and not GIBBERISH.search(text)
     )
+    return plain | st.just(HOSTILE)
+
+
+def matrices(most):
+    """A strategy for the rows of a matrix of this shape, of entries down to minus `most`."""
+    entries = st.floats(-most, most).map(lambda x: round(x, 2) + 0.0)
+
+    def shaped(rows, columns):
+        row = st.lists(entries, min_size=columns, max_size=columns)
+        return st.lists(row, min_size=rows, max_size=rows)
+
+    return shaped
 
 
 words = st.lists(texts(12, ["Z", "C"]), min_size=1, max_size=13)
@@ -59,20 +68,33 @@ sentences = texts(40, ["C"])
 numbers = st.floats(-4, 4).map(lambda x: round(x, 1) + 0.0)
 
 
+def bounded(widget, **others):
+    """A strategy for each trait whose values its widget declares, and `others` in their place."""
+    found = {}
+    for name, bound in bounds(widget).items():
+        if isinstance(bound, list):
+            found[name] = st.sampled_from(bound)
+        elif bound:
+            range_of = st.integers if bound["whole"] else st.floats
+            found[name] = range_of(bound["least"], bound["most"])
+    return found | others
+
+
 @st.composite
 def predictions(draw):
     """A Predict of one to three numbers, in which some of its mistakes may have been typed."""
     n = draw(st.integers(1, 3))
     # Three units between any two outcomes: no typing can mean both.
     answer = [draw(numbers) for _ in range(n)]
-    mistakes = {f"mistake {i}": [x + 3 * i for x in answer] for i in (1, 2, 3)}
+    name = draw(st.sampled_from(["", HOSTILE]))
+    mistakes = {f"{name}mistake {i}": [x + 3 * i for x in answer] for i in (1, 2, 3)}
     typed = draw(st.sampled_from([[], answer, *mistakes.values(), [x + 1.5 for x in answer]]))
     return Predict(
         draw(sentences),
         answer,
-        labels=[f"n{i}" for i in range(n)],
+        labels=[f"{name}n{i}" for i in range(n)],
         mistakes=mistakes,
-        unit=draw(st.sampled_from(["", "GB"])),
+        unit=draw(st.sampled_from(["", "GB", HOSTILE])),
         explanation=draw(sentences),
         key="a-key",
         typed=typed,
@@ -95,18 +117,27 @@ def quizzes(draw):
 
 
 @st.composite
+def guesses(draw):
+    """A Guess between three choices, one of which may have been tapped."""
+    names = draw(st.lists(sentences, min_size=3, max_size=3, unique=True))
+    return Guess(
+        draw(sentences),
+        {name: draw(sentences) for name in names},
+        right=draw(st.sampled_from(names)),
+        key="a-guess",
+        plays=draw(st.sampled_from(["", "plane.sentence=money", "plane-2.asks=1&flow.stage=qkv"])),
+        chosen=draw(st.sampled_from(["", *names])),
+    )
+
+
+@st.composite
 def walks(draw):
     """A Backwards with any numbers, at any of its stages, with any entry looked at."""
-    entries = st.floats(-2, 2).map(lambda x: round(x, 2) + 0.0)
-
-    def matrix(rows, columns):
-        row = st.lists(entries, min_size=columns, max_size=columns)
-        return draw(st.lists(row, min_size=rows, max_size=rows))
-
+    matrix = matrices(2)
     name, (rows, columns) = draw(st.sampled_from(list(backwards.SHAPES.items())))
     return Backwards(
-        x=matrix(2, 4),
-        **{w: matrix(4, 2) for w in ("w_q", "w_k", "w_v")},
+        x=draw(matrix(2, 4)),
+        **{w: draw(matrix(4, 2)) for w in ("w_q", "w_k", "w_v")},
         row=draw(st.integers(0, 1)),
         column=draw(st.integers(0, 1)),
         causal=draw(st.booleans()),
@@ -136,11 +167,10 @@ def costs(draw):
 def flows(draw):
     """A Flow with any of its parts, at any of its stages."""
     n, d_model, d_k, d_v, heads = (draw(st.integers(1, most)) for most in (6, 4, 4, 3, 2))
-    entries = st.floats(-3, 3).map(lambda x: round(x, 2) + 0.0)
+    shaped = matrices(3)
 
     def matrix(rows, columns):
-        row = st.lists(entries, min_size=columns, max_size=columns)
-        return draw(st.lists(row, min_size=rows, max_size=rows))
+        return draw(shaped(rows, columns))
 
     def named(most, least=1):
         return draw(st.lists(texts(12, ["Z", "C"]), min_size=least, max_size=most))
@@ -158,26 +188,51 @@ def flows(draw):
         given["memory_tokens"] = named(4)
         given["memory"] = matrix(len(given["memory_tokens"]), d_model)
     else:
-        given["mask"] = draw(st.sampled_from(MASKED))
+        given["mask"] = draw(st.sampled_from(MASKS))
     if draw(st.booleans()):
         given["vocabulary"] = named(3, 2)
         given["w_vocab"] = matrix(width, len(given["vocabulary"]))
     made = Flow(**given, head=draw(st.integers(0, heads - 1)))
-    made.stage = draw(st.sampled_from(made.stages))
+    made.stage = draw(st.sampled_from(stages(made.state)))
     return made
 
 
 @st.composite
-def painters(draw):
+def trials(draw):
+    """What was recorded of two models that guess letters."""
+    n = draw(st.integers(2, 8))
+    some_letters = st.text("abcdefghij", min_size=n, max_size=n)
+    weight = st.floats(0, 1).map(lambda x: round(x, 2))
+    row = st.lists(weight, min_size=n, max_size=n)
+
+    def run():
+        return {
+            "guesses": draw(some_letters),
+            "weights": draw(st.lists(row, min_size=n, max_size=n)),
+            "learns": draw(st.integers(0, 100)),
+            "writes": draw(st.integers(0, 100)),
+        }
+
+    letters = draw(st.text("abcdefghij", min_size=n + 1, max_size=n + 1))
+    return {"letters": letters, "off": run(), "on": run()}
+
+
+@st.composite
+def painters(draw, *scenes):
     n = draw(st.integers(2, 8))
     row = st.lists(st.booleans(), min_size=n, max_size=n)
+    scene = draw(st.sampled_from(scenes or SCENES))
     return MaskPainter(
+        scene,
         tokens=draw(st.lists(texts(20, ["Z", "C"]), min_size=n, max_size=n)),
-        mask=draw(st.lists(row, min_size=n, max_size=n)),
-        length=draw(st.integers(1, n)),
-        replaced=draw(st.integers(0, n - 1)),
-        scene=draw(st.sampled_from(SCENES)),
+        trial=draw(trials()) if scene == "letters" else None,
+        masked=draw(st.booleans()),
         position=draw(st.integers(0, n - 1)),
+        length=draw(st.integers(1, n)),
+        width=draw(st.integers(0, n - 1)),
+        start=draw(st.integers(1, n - 1)),
+        mask=draw(st.lists(row, min_size=n, max_size=n)),
+        replaced=draw(st.integers(0, n - 1)),
     )
 
 
@@ -202,7 +257,6 @@ def planes(draw):
         sentence=draw(st.sampled_from(["boat", "money"])),
         asks=draw(st.integers(0, 7)),
         sharpness=draw(st.integers(0, 80)) / 20,
-        ruler=draw(st.booleans()),
         start=draw(st.integers(0, 999)),
         step=draw(st.integers(0, 200)) / 2,
         rate=draw(st.sampled_from([0.03, 0.3, 1, 2, 10])),
@@ -211,32 +265,31 @@ def planes(draw):
     )
 
 
+# The tip of an arrow of DotProduct, in tenths.
+TIPS = st.lists(st.integers(-13, 30).map(lambda tenth: tenth / 10), min_size=2, max_size=2)
+
 # Two texts of a model of 2 layers with 3 heads; nothing of the second one is seen ahead.
 weights = np.random.default_rng(0).dirichlet(np.full(5, 0.3), (2, 3, 5))
 behind = causal_mask(3) * np.eye(3)[[0, 0, 2]]
 TEXTS = {
     "a cat": ("The cat sat on it".split(), weights),
-    "a <b>": (["A", "<b>", "ran"], np.broadcast_to(behind, (2, 3, 3, 3)), causal_mask(3)),
+    "a <img>": (["A", HOSTILE, "ran"], np.broadcast_to(behind, (2, 3, 3, 3)), causal_mask(3)),
 }
 
 # Sentences that are recorded, of 11, 12 and 6 tokens.
 RECORDED = [
     "The cat sat down because it was tired.",
     "The dog chased the cat because it was hungry.",
+    "Chai piyo",
 ]
-RECORDED += ["Chai piyo"]
 
 SAMPLES = {
     AttentionExplorer: st.builds(
         AttentionExplorer,
         sentence=words.map(" ".join),
-        d_k=st.integers(1, 512),
-        mask=st.sampled_from(MASKS),
-        length=st.integers(1, 64),
-        width=st.integers(0, 63),
-        divisor=st.sampled_from(list(DIVISORS)),
-        row=st.integers(0, 63),
+        **bounded(AttentionExplorer),
     ),
+    Guess: guesses(),
     Predict: predictions(),
     Progress: st.builds(
         lambda titles, form: Progress(
@@ -248,71 +301,43 @@ SAMPLES = {
     Quiz: quizzes(),
     Backwards: walks(),
     CostCalculator: costs(),
+    DotProduct: st.builds(DotProduct, query=TIPS, key=TIPS),
     Encoder: st.builds(
         Encoder,
-        view=st.sampled_from(VIEWS),
-        compact=st.booleans(),
         text=st.sampled_from(RECORDED),
-        layer=st.integers(0, 5),
-        head=st.integers(0, 11),
-        row=st.integers(0, 63),
         word=st.sampled_from(["bank", "the", "to (2)", "[CLS]"]),
-        after=st.integers(0, 6),
-        only=st.integers(0, 6),
+        **bounded(Encoder),
     ),
     Flow: flows(),
     MaskPainter: painters(),
-    LayerExplorer: st.builds(
-        LayerExplorer,
-        residual=st.booleans(),
-        norm=st.sampled_from(NORMS),
-        feed_forward=st.booleans(),
-        depth=st.integers(1, 24),
-        seed=st.integers(0, 999),
-    ),
+    LayerExplorer: st.builds(LayerExplorer, **bounded(LayerExplorer)),
     Letters: st.builds(
         Letters,
         text=st.text("abcdefghijklmnop", min_size=1, max_size=24),
-        place=st.integers(0, 23),
         off=st.lists(st.sampled_from([[0, 0], [0, 1], [1, 0], [1, 1]]), unique_by=str),
-        model=st.sampled_from(["priced", "unpriced"]),
+        **bounded(Letters),
     ),
     Plane: planes(),
-    ThenAndNow: st.builds(
-        ThenAndNow,
-        part=st.sampled_from(PARTS),
-        **dict.fromkeys(PARTS, st.booleans()),
-    ),
+    Swap: st.builds(Swap, **bounded(Swap)),
+    ThenAndNow: st.builds(ThenAndNow, **bounded(ThenAndNow)),
     PositionsExplorer: st.builds(
         PositionsExplorer,
-        kind=st.sampled_from(positions_explorer.KINDS),
-        position=st.integers(0, 63),
-        d_model=st.integers(1, 64).map(lambda pairs: 2 * pairs),
-        base=st.floats(2, 1e6),
-        head=st.integers(0, 7),
-        scene=st.sampled_from(positions_explorer.SCENES),
-        distance=st.integers(0, 16),
-        swapped=st.booleans(),
-        placed=st.booleans(),
+        **bounded(PositionsExplorer, d_model=st.integers(1, 64).map(lambda pairs: 2 * pairs)),
     ),
     HeadsViewer: st.builds(
         HeadsViewer,
         st.just(TEXTS),
+        title=st.sampled_from(["", HOSTILE]),
         text=st.integers(0, 1),
         layer=st.integers(0, 1),
         head=st.integers(0, 2),
         row=st.integers(0, 4),
-        lines=st.sampled_from(LINES),
+        **bounded(HeadsViewer),
     ),
-    ParityAtlas: st.builds(
-        ParityAtlas,
-        function=st.sampled_from(FUNCTIONS),
-        mask=st.sampled_from(list(atlas.MASKS)),
-        mode=st.sampled_from(atlas.MODES),
-        outcome=st.sampled_from(["all", *atlas.OUTCOMES]),
-    ),
+    ParityAtlas: st.builds(ParityAtlas, **bounded(ParityAtlas)),
     ScalingExplorer: st.builds(
-        ScalingExplorer, d_k=st.integers(1, 1024), divisor=st.sampled_from(list(DIVISORS))
+        ScalingExplorer,
+        **bounded(ScalingExplorer, gap=st.integers(-20, 20).map(lambda half: half / 2)),
     ),
 }
 

@@ -11,7 +11,6 @@ from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
-HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
 explorers = SAMPLES[AttentionExplorer]
 some = settings(steady, max_examples=20)
 
@@ -27,18 +26,6 @@ def test_it_is_an_ipywidget_that_links():
     slider.value = 5
     assert seen == [5]
     assert ipywidgets.HBox([explorer, slider]).children == (explorer, slider)
-
-
-def test_interactive_output_follows_a_trait():
-    explorer = AttentionExplorer()
-    lengths = []
-    slider = ipywidgets.IntSlider(value=3, min=1, max=512)
-    ipywidgets.link((slider, "value"), (explorer, "d_k"))
-    output = ipywidgets.interactive_output(
-        lambda d_k: lengths.append(explorer.d_k), {"d_k": slider}
-    )
-    slider.value = 11
-    assert lengths == [3, 11], output.outputs
 
 
 def attended(explorer):
@@ -101,9 +88,3 @@ def test_word_vectors_have_mean_0_and_variance_1():
     assert abs(numbers.mean()) < 0.01 and abs(numbers.var() - 1) < 0.01
     assert np.array_equal(word_vector("cat", "key", 7), word_vector("cat", "key", 512)[:7])
     assert not np.array_equal(word_vector("cat", "key", 7), word_vector("cat", "query", 7))
-
-
-def test_hostile_sentence_is_text_in_the_picture():
-    soup = picture(AttentionExplorer(sentence=HOSTILE))
-    assert soup.find(["img", "script"]) is None
-    assert soup.find("input", {"name": "sentence"})["value"] == HOSTILE

@@ -1,6 +1,5 @@
 """Encoder's views of a path, a search and lengths: JavaScript beside Python, and both by hand."""
 
-import json
 import math
 from functools import cache
 
@@ -198,13 +197,6 @@ def test_the_picture_has_both_orders():
     said = soup.select_one("[data-part=said]").get_text()
     assert "cosine 0.53, place 1 of 10 by meaning. It shares the: 0.11, as 6 others do." in said
     assert len(soup.select(".joins path")) == 10
-
-
-def test_until_a_question_is_read_its_words_alone_have_an_order():
-    state = {"question": "Is the road closed?"}
-    said = js(Encoder("search"), "picture({...widget.pageState, ...state})", **state)
-    text = json.dumps(said)
-    assert "still the order of" in text and "Why were we late" in text
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import Flow
+from attnlib.widgets.flow import stages
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
@@ -117,30 +118,30 @@ def test_copied_code_gives_the_same(flow):
 @some
 @given(flow=flows)
 def test_no_number_stands_there_before_its_stage(flow):
-    stages = flow.stages
-    for stage in (stages[0], "scores", flow.stage):
+    order = stages(flow.state)
+    for stage in (order[0], "scores", flow.stage):
         flow.stage = stage
         soup = picture(flow, sheet="lies")
         reached = {name.split(".")[0] for name in js(flow, "cells(state)")}
-        assert ("G" in reached) == (stages.index(stage) >= stages.index("scores"))
+        assert ("G" in reached) == (order.index(stage) >= order.index("scores"))
         for way in (".lies", ".falls"):
             cells = soup.select(f"{way} [data-cell]")
             assert {cell["data-cell"].split(".")[0] for cell in cells} == reached | {"T"}
             # What is to come has its place and its name.
             river = soup.select_one(f"{way} svg[data-part=river]")
-            assert bool(river.select(".gate.waits")) == (stages.index(stage) < river_end(stages))
+            assert bool(river.select(".gate.waits")) == (order.index(stage) < river_end(order))
 
 
-def river_end(stages):
+def river_end(order):
     """The first stage by which every matrix has been passed."""
-    last = [stage for stage in stages if stage in ("qkv", "join", "think", "add2", "words")]
-    return stages.index(last[-1])
+    last = [stage for stage in order if stage in ("qkv", "join", "think", "add2", "words")]
+    return order.index(last[-1])
 
 
 @some
 @given(flow=flows)
 def test_on_paper_and_without_a_script_stands_the_whole_river(flow):
-    flow.stage = flow.stages[0]
+    flow.stage = stages(flow.state)[0]
     made = js(flow, "compute(state)")
     alive = picture(flow, sheet="lies")
     before = picture(flow)

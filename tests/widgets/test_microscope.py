@@ -6,17 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from attnlib.widgets import (
-    AttentionExplorer,
-    HeadsViewer,
-    Plane,
-    PositionsExplorer,
-    ScalingExplorer,
-)
+from attnlib.widgets import AttentionExplorer, HeadsViewer, Plane, PositionsExplorer
 from attnlib.widgets.plane import LABELS, PRICES
 from tests.widgets.pictures import picture
 from tests.widgets.test_attention_explorer import attended
-from tests.widgets.test_scaling_explorer import measured
 
 SENTENCE = "a cat and a dog"
 
@@ -37,9 +30,6 @@ def rows():
         explorer = AttentionExplorer(sentence=SENTENCE, d_k=3, mask=mask, divisor=divisor)
         found = attended(explorer)
         yield f"attention {mask}", explorer, 3, found["weights"][3], found["output"][3]
-    for divisor in ("none", "sqrt", "d_k"):
-        explorer = ScalingExplorer(d_k=5, divisor=divisor)
-        yield f"scaling {divisor}", explorer, 35, measured(explorer)["weights"][:7], None
     for placed in (False, True):
         explorer = PositionsExplorer(scene="order", swapped=True, placed=placed)
         outputs, weights = explorer.outputs

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import Plane
+from attnlib.widgets.plane import PRICED
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
 planes = SAMPLES[Plane]
-NUMBERS = ("scores", "powers", "weights", "output")
+NUMBERS = ("scores", "weights", "output")
 some = settings(steady, max_examples=60)
 
 
@@ -23,8 +24,9 @@ def test_bank_by_hand():
     plane = Plane()
     assert plane.tokens == ["The", "boat", "reached", "the", "bank"]
     np.testing.assert_array_equal(plane.scores, [0, 4, 0, 0, 2])
-    np.testing.assert_allclose(plane.powers, [1, 16.919, 1, 1, 4.113], atol=5e-4)
-    assert plane.powers.sum() == pytest.approx(24.032, abs=5e-4)
+    exponentials = js(plane, "compute(state)")["exponentials"]
+    np.testing.assert_allclose(exponentials, [1, 16.919, 1, 1, 4.113], atol=5e-4)
+    assert sum(exponentials) == pytest.approx(24.032, abs=5e-4)
     np.testing.assert_allclose(plane.weights, [0.0416, 0.7040, 0.0416, 0.0416, 0.1712], atol=5e-5)
     np.testing.assert_allclose(plane.output, [2.987, 0.171], atol=5e-4)
     mirrored = Plane(sentence="money").output
@@ -33,18 +35,18 @@ def test_bank_by_hand():
     assert Plane(asks=1).weights[1] == pytest.approx(0.9998, abs=5e-5)
 
 
-@pytest.mark.parametrize(
-    ("sharpness", "output"),
-    [
-        (0, (1, 0.2)),
-        (0.5, (2.022, 0.222)),
-        (1, (2.987, 0.171)),
-        (2, (3.795, 0.055)),
-        (4, (3.989, 0.003)),
-    ],
-)
-def test_sharpness_leads_from_the_mean_to_the_corner(sharpness, output):
-    np.testing.assert_allclose(Plane(sharpness=sharpness).output, output, atol=5e-4)
+def test_the_next_word_by_hand():
+    """The miniature at the end of "Why attention": logits 2.987, 0.171 and 1.579."""
+    exponentials = np.exp([2.98719744, 0.17115666, 1.57917705])
+    probabilities = exponentials / exponentials.sum()
+    np.testing.assert_allclose(Plane().probabilities, probabilities, rtol=1e-7)
+    np.testing.assert_allclose(probabilities, [0.7666, 0.0459, 0.1875], atol=5e-5)
+    np.testing.assert_allclose(Plane(sentence="money").probabilities, probabilities[[1, 0, 2]])
+    assert Plane(sharpness=1.1).probabilities[0] == pytest.approx(0.783, abs=5e-4)
+    words = [li.get_text() for li in picture(Plane()).select("[data-part=next] li")]
+    assert words == ["water0.77", "loan0.05", "and0.19"]
+    with pytest.raises(AttributeError, match="need the scene bank; this one is words"):
+        _ = Plane("words").probabilities
 
 
 def test_the_price_list_by_hand():
@@ -59,8 +61,27 @@ def test_the_price_list_by_hand():
     assert Plane("prices", words=longer).scores[1] == 2 * plane.scores[1]
     assert Plane("prices", query=(-1, 0.4)).scores[0] < 0  # beyond a right angle
     assert picture(plane).select_one("[data-part=answer]").get_text() == "2.515"
-    cells = [td.get_text() for td in picture(plane).tbody.tr.find_all("td")[:4]]
-    assert cells == ["2.00", "0.89", "4", "0.665"]  # sqrt 5 times 2 times the cosine
+    cells = [td.get_text() for td in picture(plane).tbody.tr.find_all("td")[:3]]
+    assert cells == ["4", "54.60", "0.665"]
+
+
+@pytest.mark.parametrize("scene", PRICED)
+@pytest.mark.parametrize("sharpness", [0, 1, 4])
+def test_the_beam_balances_where_the_blocks_pull_equally_on_both_sides(scene, sharpness):
+    beam = picture(Plane(scene, sharpness=sharpness)).select_one("[data-part=balance]")
+    blocks = [(float(b["x"]) + float(b["width"]) / 2, float(b["height"])) for b in beam("rect")]
+    support = float(beam.select_one(".answer")["x"])
+    assert sum((x - support) * heavy for x, heavy in blocks) == pytest.approx(0, abs=10)
+    assert (
+        beam.select_one(".answer").get_text()
+        == f"{Plane(scene, sharpness=sharpness).output[0]:.3f}"
+    )
+
+
+def test_sharpness_shows_the_prices_alone_with_one_slider():
+    soup = picture(Plane("sharpness"))
+    assert not soup.select("[data-part=sheet], table, input[type=text]")
+    assert [slider["name"] for slider in soup.select("input")] == ["sharpness"]
 
 
 def test_a_question_that_is_turned():
@@ -75,15 +96,19 @@ def test_a_question_that_is_turned():
 def test_the_numbers_are_attention_and_javascript_has_them_too(plane):
     found = js(plane, "compute(state)")
     assert found["tokens"] == plane.tokens
-    names = ("points", "scores", "weights", "output", *(["powers"] if "powers" in found else ()))
+    names = ["points", "scores", "weights", "output"]
+    names += ["probabilities"] if plane.scene == "bank" else []
     for name in names:
-        got = np.array(found[name], dtype=float)  # JSON has large powers as whole numbers
-        np.testing.assert_allclose(got, getattr(plane, name), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found[name], getattr(plane, name), rtol=1e-9, atol=1e-12)
+    if "exponentials" in found:
+        raised = np.array(found["exponentials"], dtype=float)  # large ones are whole in JSON
+        np.testing.assert_allclose(raised / raised.sum(), plane.weights, rtol=1e-9, atol=1e-12)
     if plane.scene == "learning":
         return  # its attention is that of a test below
-    factor = plane.sharpness if plane.scene == "prices" else plane.sharpness / math.sqrt(2)
+    priced = plane.scene in PRICED
+    factor = plane.sharpness if priced else plane.sharpness / math.sqrt(2)
     query = np.array(plane.query, dtype=float)
-    if plane.scene != "prices":
+    if not priced:
         query = plane.points[min(plane.asks, len(plane.tokens) - 1)]
     if plane.scene == "turned":  # as a complex number: turned and stretched by a product
         turned = complex(*query) * plane.stretch * np.exp(1j * math.radians(plane.turn))
@@ -168,7 +193,7 @@ def test_copied_code_gives_the_numbers_on_the_screen(plane):
 def test_the_output_is_in_the_hull_and_the_values_lead_to_it(plane):
     if plane.scene == "learning":
         return
-    if plane.scene == "prices":
+    if plane.scene in PRICED:
         assert 2 <= plane.output[0] <= 5
         return
     corners = np.array(js(plane, f"hull({plane.points.tolist()})"))
@@ -213,3 +238,5 @@ def test_compact_is_the_sentence_and_the_picture():
     soup = picture(Plane(compact=True))
     assert soup.select_one(".sentence") and soup.select_one("[data-part=sheet]")
     assert not soup.find_all("input") and not soup.table
+    turned = picture(Plane("turned", compact=True))  # has its slider all the same
+    assert [slider["name"] for slider in turned.find_all("input")] == ["turn"] and not turned.table

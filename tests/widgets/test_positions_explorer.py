@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 import attnlib
 from attnlib.widgets import PositionsExplorer
-from attnlib.widgets.positions_explorer import KINDS
+from attnlib.widgets.positions_explorer import KINDS, ROWS, TABLE
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
@@ -20,13 +20,31 @@ explorers = every_scene.map(lambda made: PositionsExplorer(**made.state | {"scen
 some = settings(steady, max_examples=15)  # 64 x 64 x d_model products each
 
 
+def encoding_of(explorer):
+    """Position by position, (64, d_model); for rotary (cos, sin) of each pair's angle."""
+    n, d_model, base = 64, explorer.d_model, explorer.base
+    if explorer.kind == "sinusoidal":
+        return attnlib.sinusoidal_positions(n, d_model, base=base)
+    if explorer.kind == "rotary":
+        return attnlib.rotary(np.tile([1.0, 0.0], (n, d_model // 2)), base=base)
+    return np.zeros((n, d_model))
+
+
+def bias_of(explorer):
+    """What is added to the scaled scores of each head, (8, 64, 64)."""
+    if explorer.kind == "alibi":
+        return attnlib.alibi_bias(8, 64)
+    if explorer.kind == "relative":
+        return attnlib.relative_position_bias(TABLE, 64)
+    return np.zeros((8, 64, 64))
+
+
 def similarity(explorer):
     """What the offset alone does, (127,): the number on each diagonal, from -63 to 63."""
-    matrix = {
-        "sinusoidal": explorer.encoding @ explorer.encoding.T,
-        "alibi": explorer.bias[explorer.head],
-        "relative": explorer.bias[explorer.head],
-    }.get(explorer.kind, explorer.scores)
+    encoding, bias = encoding_of(explorer), bias_of(explorer)[explorer.head]
+    matrix = {"sinusoidal": encoding @ encoding.T, "alibi": bias, "relative": bias}.get(
+        explorer.kind, explorer.scores
+    )
     assert diagonal_spread(matrix) < 1e-9
     return np.concatenate([matrix[-1], matrix[0, 1:]])
 
@@ -73,31 +91,18 @@ def test_without_positions_equal_words_score_equally_and_each_kind_changes_that(
 def test_numbers_of_the_chapter():
     """Two hands: position 2 is (0.909, -0.416, 0.020, 1.000), neighbours match by 1.540."""
     explorer = PositionsExplorer(d_model=4)
-    np.testing.assert_allclose(explorer.encoding[2], [0.909, -0.416, 0.02, 1], atol=5e-4)
+    encoding = js(explorer, "compute(state)")["encoding"]
+    np.testing.assert_allclose(encoding[2], [0.909, -0.416, 0.02, 1], atol=5e-4)
     assert similarity(explorer)[64] == pytest.approx(math.cos(1) + math.cos(0.01))
     # Word (1, 0, 1, 0) / √2; positions 0 and 1: 1 + 1.540 + (0 + 0.841 + 0.010) / √2
     assert explorer.scores[0, 1] == pytest.approx(1 + 1.540252 + 0.851471 / math.sqrt(2), abs=1e-6)
 
 
-def test_rotary_scores_are_the_mean_of_the_cosines():
-    explorer = PositionsExplorer(kind="rotary", d_model=4)
-    assert explorer.scores[7, 5] == pytest.approx((math.cos(2) + math.cos(0.02)) / 2)
-    np.testing.assert_allclose(
-        explorer.encoding[3], [math.cos(3), math.sin(3), math.cos(0.03), math.sin(0.03)]
-    )
-
-
-def test_alibi_takes_off_its_slope_for_each_step():
-    explorer = PositionsExplorer(kind="alibi", head=2)
-    assert explorer.scores[20, 13] == explorer.scores[13, 20] == pytest.approx(1 - 7 / 8)
-    np.testing.assert_array_equal(explorer.bias, attnlib.alibi_bias(8, 64))
-
-
 def test_relative_table_is_asymmetric_peaks_before_and_ends_at_eight():
     explorer = PositionsExplorer(kind="relative", head=1)
-    assert explorer.table.shape == (8, 17)
-    np.testing.assert_array_equal(explorer.table.argmax(axis=1), 8 - np.arange(1, 9))
-    np.testing.assert_array_equal(explorer.table[0, 6:11], [1.5, 2, 1.5, 1, 0.5])
+    assert TABLE.shape == (8, 17)
+    np.testing.assert_array_equal(TABLE.argmax(axis=1), 8 - np.arange(1, 9))
+    np.testing.assert_array_equal(TABLE[0, 6:11], [1.5, 2, 1.5, 1, 0.5])
     row = explorer.scores[20]
     np.testing.assert_allclose(row[[18, 19, 20, 22]], [3, 2.5, 2, 1])
     np.testing.assert_allclose(row[[3, 12, 28, 63]], [0, 0, -2, -2], atol=1e-12)
@@ -107,20 +112,14 @@ def test_relative_table_is_asymmetric_peaks_before_and_ends_at_eight():
 def test_scores_are_those_of_multi_head_attention(kind):
     """Scaled, with the maps that the docstring names, from the library's own layer."""
     explorer = PositionsExplorer(kind=kind, d_model=6, head=3)
-    X = np.tile(explorer.word, (64, 1))
+    X = np.tile([1, 0, 1, 0, 1, 0] / np.sqrt(3), (64, 1))
     if kind == "sinusoidal":
         X = X + attnlib.sinusoidal_positions(64, 6)
     if kind == "rotary":
         X = attnlib.rotary(X)
     inputs = X * 6**0.25
-    _, weights = attnlib.scaled_dot_product_attention(inputs, inputs, X, explorer.bias[3])
+    _, weights = attnlib.scaled_dot_product_attention(inputs, inputs, X, bias_of(explorer)[3])
     np.testing.assert_allclose(attnlib.softmax(explorer.scores), weights, atol=1e-12)
-
-
-def test_what_a_kind_does_not_have_is_zero():
-    assert not PositionsExplorer(kind="sinusoidal").bias.any()
-    assert not PositionsExplorer(kind="alibi").encoding.any()
-    assert PositionsExplorer(kind="none", d_model=6).encoding.shape == (64, 6)
 
 
 def test_repr_makes_it_again_and_traits_follow():
@@ -130,7 +129,7 @@ def test_repr_makes_it_again_and_traits_follow():
         "scene='scores', distance=2, swapped=False, placed=False)"
     )
     explorer.d_model, explorer.kind = 22, "rotary"
-    assert explorer.encoding.shape == (64, 22)
+    assert np.shape(js(explorer, "compute(state)")["encoding"]) == (64, 22)
     assert repr(eval(repr(explorer))) == repr(explorer)
     assert PositionsExplorer(base=100).base == 100.0
 
@@ -142,10 +141,10 @@ def test_repr_makes_it_again_and_traits_follow():
 @given(explorers)
 def test_javascript_computes_what_attnlib_computes(explorer):
     found = js(explorer, "compute(state)")
-    expected = {"encoding": explorer.encoding, "scores": explorer.scores}
+    expected = {"encoding": encoding_of(explorer), "scores": explorer.scores}
     for name, wanted in (expected | {"similarity": similarity(explorer)}).items():
         np.testing.assert_allclose(found[name], wanted, rtol=0, atol=1e-9)
-    by_offset = [[*bias[-1], *bias[0, 1:]] for bias in explorer.bias]
+    by_offset = [[*bias[-1], *bias[0, 1:]] for bias in bias_of(explorer)]
     np.testing.assert_allclose(found["biases"], by_offset, rtol=0, atol=1e-12)
 
 
@@ -156,9 +155,9 @@ def test_copied_code_gives_the_numbers_on_the_screen(explorer):
     np.testing.assert_allclose(names["scores"], explorer.scores, rtol=0, atol=1e-9)
     assert names["position"] == explorer.position
     if explorer.kind == "sinusoidal":
-        np.testing.assert_allclose(names["encoding"], explorer.encoding, rtol=0, atol=1e-9)
-    if explorer.bias.any():
-        np.testing.assert_allclose(names["bias"], explorer.bias, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(names["encoding"], encoding_of(explorer), rtol=0, atol=1e-9)
+    if explorer.kind in ("alibi", "relative"):
+        np.testing.assert_allclose(names["bias"], bias_of(explorer), rtol=0, atol=1e-12)
 
 
 def numbers(text):
@@ -167,28 +166,30 @@ def numbers(text):
 
 
 @some
+@example(PositionsExplorer(position=0))
+@example(PositionsExplorer(position=63))
 @given(explorers)
 def test_the_picture_says_the_numbers(explorer):
-    p, scores = explorer.position, explorer.scores
+    p, scores, encoding = explorer.position, explorer.scores, encoding_of(explorer)
     soup = picture(explorer)
-    for part, at in (("before", p - 1), ("itself", p), ("after", p + 1)):
-        text = soup.select_one(f"[data-part={part}]").get_text()
-        assert numbers(text) == pytest.approx(scores[p, at : at + 1] if at >= 0 else [], abs=0.0051)
-    encoding, _, heat = (note.get_text() for note in soup.select(".panel .cell"))
+    for text, at in zip(soup.select(".trio p"), (p - 1, p, p + 1), strict=True):
+        told = [scores[p, at], at] if 0 <= at < 64 else []
+        assert numbers(text.get_text(" ")) == pytest.approx(told, abs=0.0051)
+    shown, _, heat = (note.get_text() for note in soup.select(".panel .cell"))
     extremes = [scores.min(), scores.max()] if explorer.kind != "none" else []
     assert numbers(heat) == pytest.approx([1, *extremes], abs=0.0051)
-    block = explorer.bias[:, p]
-    assert numbers(encoding) == pytest.approx(
+    block = bias_of(explorer)[:, p]
+    assert numbers(shown) == pytest.approx(
         {
             "none": [],
-            "sinusoidal": [p, *explorer.encoding[p, :4], -1, 1],
+            "sinusoidal": [p, *encoding[p, :4], -1, 1],
             "rotary": [p, p * explorer.base ** (2 / explorer.d_model - 1)],
         }.get(explorer.kind, [block.min(), block.max()]),
         rel=0.005,
         abs=0.0051,
     )
     spoken = soup.select_one(".visually-hidden p").get_text()
-    assert numbers(spoken) == pytest.approx([p, *explorer.encoding[p]], abs=0.0051)
+    assert numbers(spoken) == pytest.approx([p, *encoding[p]], abs=0.0051)
     cells = [td.get_text() for td in soup.table.find_all("td")]
     similar = similarity(explorer)[63 - p : 127 - p]
     for column, wanted in enumerate((np.arange(64) - p, similar, scores[p])):
@@ -225,9 +226,9 @@ def test_the_picture_draws_the_numbers(explorer):
 
     heats = [(scores, scaled(explorer.scores))]
     if kind == "sinusoidal":
-        heats.append((encoding, (explorer.encoding + 1) / 2))
+        heats.append((encoding, (encoding_of(explorer) + 1) / 2))
     elif kind in ("alibi", "relative"):
-        heats.append((encoding, scaled(explorer.bias[:, p])))
+        heats.append((encoding, scaled(bias_of(explorer)[:, p])))
     for sheet, wanted in heats:
         np.testing.assert_allclose(raster(sheet, wanted.shape), wanted, rtol=0, atol=step)
     row = {"sinusoidal": p, "alibi": head + 1, "relative": head + 1}.get(kind)
@@ -252,7 +253,7 @@ def test_the_picture_draws_the_numbers(explorer):
     hands = re.findall(
         r"l(\S+) ([^M]+)", "".join(h["d"] for h in encoding.select("[data-part=hands]"))
     )
-    pairs = explorer.encoding[p].reshape(-1, 2) if kind == "rotary" else np.empty((0, 2))
+    pairs = encoding_of(explorer)[p].reshape(-1, 2) if kind == "rotary" else np.empty((0, 2))
     radius = 0.42 * 192 / math.ceil(math.sqrt(explorer.d_model / 2))
     hands = np.array(hands, float).reshape(-1, 2) * [1, -1] / radius
     np.testing.assert_allclose(hands, pairs, rtol=0, atol=0.006 / radius)
@@ -268,11 +269,6 @@ def test_picture_in_words():
     assert [control["name"] for control in soup.select("input[disabled]")] == ["d_model", "base"]
     pressed = soup.select("button[aria-pressed=true]")
     assert [button["name"] for button in pressed] == ["alibi"]
-
-
-def test_at_either_end_there_is_no_neighbour():
-    first, last = (picture(PositionsExplorer(position=p)).select(".trio p") for p in (0, 63))
-    assert (first[0].get_text(), last[2].get_text()) == ("–none before", "–none after")
 
 
 def test_the_base_stands_at_the_nearest_stop_and_is_said_exactly():
@@ -291,7 +287,10 @@ def test_the_base_stands_at_the_nearest_stop_and_is_said_exactly():
 def test_what_moves_is_what_attnlib_computes(explorer):
     found = js(explorer, "scenes(state)")
     outputs, weights = explorer.outputs
-    for name, wanted in (("inputs", explorer.inputs), ("weights", weights), ("outputs", outputs)):
+    places = [2, 1, 0] if explorer.swapped else [0, 1, 2]
+    positions = attnlib.sinusoidal_positions(3, 4, base=explorer.base)[places]
+    inputs = np.array(ROWS) + explorer.placed * positions
+    for name, wanted in (("inputs", inputs), ("weights", weights), ("outputs", outputs)):
         np.testing.assert_allclose(found["order"][name], wanted, rtol=0, atol=1e-9)
     assert found["clocks"]["match"] == pytest.approx(clock_match(explorer), abs=1e-9)
     first = [[math.sin(hand["from"]), math.cos(hand["from"])] for hand in found["clocks"]["pairs"]]

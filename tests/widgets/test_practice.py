@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 import pytest
-import traitlets
 
-from attnlib.widgets import Predict, Progress, Quiz
+from attnlib.widgets import Guess, Predict, Progress, Quiz
 from tests.widgets.pictures import drawn, js, picture
+from tests.widgets.samples import HOSTILE
 
-HOSTILE = '<img src=x onerror="document.title=1"> </script><!-- "&amp;\''
 KEY = "chai-weights"
 ANSWER = {"A₁₁": 0.0558074580, "A₁₂": 0.9441925420}
 MISTAKES = {
@@ -37,6 +36,7 @@ QUESTIONS = [
 ]
 MAKE = {
     "predict": lambda: Predict("What is A?", ANSWER, mistakes=MISTAKES, key=KEY),
+    "guess": lambda: guess(),
     "quiz": lambda: Quiz(QUESTIONS, key="chai-quiz"),
     "progress": lambda: Progress({"3. Chai piyo": {KEY: 1, "chai-quiz": 2}}),
 }
@@ -112,6 +112,52 @@ def test_tolerance_is_half_a_percent_or_0_0015(answer, reach):
     assert diagnosed(Predict("?", 3, tolerance=0.25, key=KEY), [3.25])[0] == []
 
 
+@pytest.mark.parametrize(
+    ("answer", "typed", "right"),
+    [
+        (1 / 3, "0.33", True), (1 / 3, "33%", True), (1 / 3, "1/3", True), (1 / 3, "0,333", True),
+        (1 / 3, "0.34", False), (1 / 3, "0.3", False), (1 / 3, "0.3301", False),
+        (0.867, "0.87", True), (0.867, "0.86", False), (0.056, "0.06", False),
+        (1.851, "1.85", True),
+    ],
+)  # fmt: skip
+def test_a_guess_of_two_decimals_is_right(answer, typed, right):
+    widget = Predict("?", answer, key=KEY)
+    number = js(widget, f"parse({json.dumps(typed)})")
+    assert (diagnosed(widget, [number])[0] == []) == right
+    exact = Predict("?", answer, tolerance=1e-4, key=KEY)
+    assert diagnosed(exact, [round(answer, 2)])[0] == [0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "tolerance", "said"),
+    [
+        (1 / 3, None, "2 decimals"), (0.0558, None, "3 decimals"), (16.918, None, "1 decimal"),
+        (3, None, "whole number"), (2048.3, None, "whole number"), (0.5, 1e-4, "4 decimals"),
+    ],
+)  # fmt: skip
+def test_a_blank_says_how_many_digits_it_wants(answer, tolerance, said):
+    more = {"tolerance": tolerance} if tolerance else {}
+    soup = picture(Predict("?", answer, key=KEY, **more))
+    assert soup.select_one("label .digits").get_text() == said
+
+
+def test_blanks_stand_inside_the_worked_line_and_revealing_shows_the_sum():
+    answer = {"share": 0.867, "output": 1.851}
+    line = "0.117 · 1 + {share} · 2\n= {output}"
+    widget = Predict("How much?", answer, worked=line, key=KEY)
+    soup = picture(widget)
+    assert [field["aria-label"] for field in soup.select(".worked input")] == [
+        "share, 2 decimals",
+        "output, 2 decimals",
+    ]
+    assert soup.select_one(".worked").find("br") and not soup.select(".fields")
+    assert soup.details.b.get_text() == "0.117 · 1 + 0.867 · 2= 1.851"
+    for wrong in ("no blank", "{share}", "{share} {output} {more}", "{share} {share}"):
+        with pytest.raises(ValueError, match="worked needs each of"):
+            Predict("How much?", answer, worked=wrong, key=KEY)
+
+
 def test_of_two_mistakes_alike_in_one_field_neither_is_named_there():
     mistakes = {"you took one": [3.0, 1.0], "you took the other": [3.0, 2.0]}
     widget = Predict("?", {"a": 1.0, "b": 2.0}, mistakes=mistakes, key=KEY)
@@ -165,7 +211,8 @@ def test_predict_takes_arrays_and_refuses_what_it_does_not_know():
         ("1/3", 1 / 3), ("-1 / 3", -1 / 3), ("0,5/2", 0.25), ("1e-3", 0.001), ("1 048", 1048),
         ("", None), ("  ", None), ("NaN", None), ("Infinity", None), ("1e999", None), ("1/0", None),
         ("0/0", None), ("1/2/3", None), ("1.2.3", None), ("1,048,576", None), ("chai", None),
-        ("0x10", None), (HOSTILE, None), ("/", None), ("-", None),
+        ("0x10", None), (HOSTILE, None), ("/", None), ("-", None), ("33%", 0.33), ("33,5 %", 0.335),
+        ("%", None), ("1/4%", 0.0025), ("5%%", None),
     ],
 )  # fmt: skip
 def test_what_a_person_types_is_read_as_meant(text, number):
@@ -232,6 +279,48 @@ def test_options_keep_their_order():
     assert labels == ["They answer", "They ask", "1", "d_k", "n"]
 
 
+# -------------------------------------------------------------------------------------- Guess
+
+CHOICES = {"to boat": "As long as boat is there.", "to money": "It suits bank best."}
+
+
+def guess(**more):
+    return Guess("Where will bank go?", **{"choices": CHOICES, **RIGHT, "key": KEY, **more})
+
+
+RIGHT = {"right": "to money", "plays": "plane.sentence=money"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"choices": {"a": "b"}}, "a guess needs two to five choices, each its own; got"),
+        ({"choices": dict.fromkeys("abcdef", "x")}, "a guess needs two to five choices"),
+        ({"choices": [["a", "x"], ["a", "y"]]}, "a guess needs two to five choices"),
+        ({"choices": {"a": "x", "b": " "}}, "each choice needs words and a reply; got 'b' without"),
+        ({"right": "to sea"}, r"right needs one of \['to boat', 'to money'\]; got 'to sea'"),
+        ({"plays": "sentence=money"}, "plays needs settings such as plane.sentence=money; got"),
+        ({"plays": "plane.sentence"}, "plays needs settings"),
+        ({"key": "Bank"}, "key needs small letters"),
+        ({"chosen": "to sea"}, "chosen needs one of"),
+    ],
+)
+def test_guess_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        guess(**arguments)
+
+
+def test_a_choice_brings_its_reply_and_keeps_its_order():
+    soup = picture(guess(chosen="to boat"))
+    pressed = {button["value"]: button["aria-pressed"] for button in soup.select("button")}
+    assert list(pressed.items()) == [("to boat", "true"), ("to money", "false")]
+    said = soup.select_one("[data-part=reply]").get_text()
+    assert said == "Not this one. As long as boat is there."
+    assert picture(guess(chosen="to money")).select_one(".right").get_text() == "to money"
+    asked = picture(guess()).select_one("[data-part=reply]").get_text()
+    assert asked == "One tap. The picture shows what happens."
+
+
 # ----------------------------------------------------------------------------------- Progress
 
 
@@ -263,23 +352,3 @@ def test_progress_has_three_forms(form, said, bars, can_be_erased):
     assert said in soup.get_text(" ", strip=True)
     assert len(soup.select(".bar")) == bars
     assert bool(soup.select("[name=erase]")) == can_be_erased
-
-
-def test_progress_has_no_other_form():
-    with pytest.raises(traitlets.TraitError, match="form"):
-        Progress({"1. One": {"a": 1}}, form="pie")
-
-
-def test_hostile_text_is_text_in_the_picture():
-    option = {"text": HOSTILE, "why": HOSTILE}
-    other = {"text": "2", "why": HOSTILE, "right": True}
-    for widget in (
-        Predict(
-            HOSTILE, {HOSTILE: 1, "b": 2}, key=KEY, unit=HOSTILE, explanation=HOSTILE,
-            mistakes={HOSTILE: [5, 6]},
-        ),
-        Quiz([{"text": HOSTILE, "options": [option, other]}], key="q"),
-        Progress({HOSTILE: {"q": 1}}),
-    ):  # fmt: skip
-        soup = picture(widget)
-        assert soup.find(["img", "script"]) is None and HOSTILE in soup.get_text()

@@ -8,9 +8,13 @@ import pytest
 import traitlets
 
 from attnlib import widgets
-from attnlib.widgets import Encoder, Flow, Letters, MaskPainter, Plane
+from attnlib.widgets import DotProduct, Encoder, Flow, Letters, MaskPainter, Plane
 from attnlib.widgets.kit.base import bounds
 from tests.widgets.samples import SAMPLES, simplest
+
+# What MaskPainter shows of two models.
+RUN = {"guesses": "ab", "weights": [[1, 0], [0, 1]], "learns": 100, "writes": 10}
+TRIAL = {"letters": "abc", "off": RUN, "on": RUN}
 
 # The least and the most of every number that has both.
 NUMBERS = {
@@ -32,7 +36,7 @@ NUMBERS = {
         "position": (0, 63), "d_model": (2, 128), "base": (2, 1_000_000), "head": (0, 7),
         "distance": (0, 16),
     },
-    "ScalingExplorer": {"d_k": (1, 1024)},
+    "ScalingExplorer": {"d_k": (1, 256), "toss": (1, 12), "coins": (0, 255), "gap": (-10, 10)},
 }  # fmt: skip
 # What else does not fit: the trait, its value and the message; some only fit with other traits.
 MATRIX = np.ones((1, 4))
@@ -77,9 +81,16 @@ REFUSED = [
     ("MaskPainter", "mask", "causal", r"rows of True \(may attend\) and False; got 'causal'"),
     ("MaskPainter", "length", 0, "length needs a whole number from 1 to 5; got 0"),
     ("MaskPainter", "length", 6, "length needs a whole number from 1 to 5; got 6"),
+    *(("MaskPainter", name, 5, f"{name} needs a whole number from {least} to 4; got 5")
+      for name, least in {"start": 1, "width": 0, "replaced": 0, "position": 0}.items()),
+    ("MaskPainter", "start", 0, "start needs a whole number from 1 to 4; got 0"),
     ("MaskPainter", "replaced", -1, "replaced needs a whole number from 0 to 4; got -1"),
-    ("MaskPainter", "replaced", 5, "replaced needs a whole number from 0 to 4; got 5"),
-    ("MaskPainter", "position", 5, "position needs a whole number from 0 to 4; got 5"),
+    ("MaskPainter", "trial", {"letters": "abc"}, 'trial needs "letters", "off" and "on"; got'),
+    ("MaskPainter", "trial", TRIAL | {"letters": "ab"}, "trial needs 3 to 9 letters; got 2"),
+    ("MaskPainter", "trial", TRIAL | {"on": {}}, 'a run of a trial needs "guesses"'),
+    ("MaskPainter", "trial", TRIAL | {"on": RUN | {"weights": [[1]]}},
+     r"weights of shape \(2, 2\); got \(1, 1\)"),
+    ("MaskPainter", "trial", TRIAL | {"on": RUN | {"guesses": "abc"}}, "needs 2 guesses; got 3"),
     ("Plane", "words", {"boat": [4, 0]}, r"words needs a place for each of .*got \['boat'\]"),
     ("Plane", "words", Plane().words | {"bank": [1, math.nan]}, r"\['bank'\] needs two numbers"),
     ("Plane", "words", Plane().words | {"bank": [1, 5]}, r"from -0.8 to 4.7; got \[1, 5\]"),
@@ -103,6 +114,8 @@ TOGETHER = [
     (Letters, {"text": 5}, "text"),
     (Letters, {"off": 3}, "off"),
     (Letters, {"models": {}}, "models"),
+    (DotProduct, {"key": [1, 9]}, r"key needs two numbers from -1.3 to 3.0; got \[1, 9\]"),
+    (DotProduct, {"query": "ab"}, "query needs two numbers from -1.3 to 3.0; got 'ab'"),
     (Plane, {"scene": "words", "words": {" ": [1, 1]}}, r"long or a number; got \[' '\]"),
     (Plane, {"scene": "words", "words": {}}, r"words needs 1 to 8 names, .*got \[\]"),
     (Plane, {"scene": "words", "words": {"12": [1, 1]}}, r"got \['12'\]"),

@@ -1,108 +1,127 @@
-"""ScalingExplorer: its numbers in Python and in JavaScript, its curves, its errors."""
+"""ScalingExplorer: the numbers of its four scenes in Python and in JavaScript, and its errors."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import ScalingExplorer
 from attnlib.widgets import scaling_explorer as module
-from attnlib.widgets.kit.constants import DIVISORS, word_vector
+from attnlib.widgets.kit.constants import word_vector
 from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
 
-explorers = SAMPLES[ScalingExplorer]
-some = settings(steady, max_examples=7)  # 64 x 64 x d_k products each
+some = settings(steady, max_examples=10)
+sizes = st.integers(1, module.MAX_D_K)
 
 
-def measured(explorer):
-    """Return all scores, the row of weights that is shown, their spread, largest and slope."""
-    queries, keys = (
-        np.stack([word_vector(f"{role} {i}", role, explorer.d_k) for i in range(1, 65)])
-        for role in ("query", "key")
+def walked(explorer):
+    """The scores of "walks" after each product, and the weights."""
+
+    def coins(name, role):
+        return np.sign(word_vector(name, role, explorer.d_k))
+
+    query = coins(f"toss {explorer.toss}", "query")
+    keys = np.stack([coins(f"toss {explorer.toss}, key {j}", "key") for j in range(1, 7)])
+    sums = np.cumsum(query * keys, axis=1)
+    scores = sums[:, -1] / (math.sqrt(explorer.d_k) if explorer.divided else 1)
+    return {"sums": np.pad(sums, ((0, 0), (1, 0))), "scores": scores}
+
+
+@some
+@given(
+    explorer=st.builds(
+        ScalingExplorer, d_k=sizes, divided=st.booleans(), toss=st.integers(1, module.N_TOSSES)
     )
-    scores = queries @ keys.T / DIVISORS[explorer.divisor](explorer.d_k)
-    a = attnlib.softmax(scores[35])
-    slope = np.linalg.norm(np.diag(a) - np.outer(a, a))
-    spread, largest = scores.std(), a.max()
-    return {"scores": scores, "weights": a, "spread": spread, "largest": largest, "slope": slope}
+)
+def test_walks_add_up_the_products_of_coins(explorer):
+    found, expected = js(explorer, "compute(state)"), walked(explorer)
+    np.testing.assert_array_equal(found["sums"], expected["sums"])
+    np.testing.assert_allclose(found["scores"], expected["scores"])
+    np.testing.assert_allclose(found["weights"], attnlib.softmax(expected["scores"]), rtol=1e-9)
 
 
-def test_jacobian_of_rows_done_by_hand():
-    rows = np.array([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.25, 0.25, 0.25]])
-    np.testing.assert_allclose(module.jacobian_norm(rows), [0, 0.5, math.sqrt(3) / 4])
+def test_no_walk_leaves_the_drawing():
+    for toss in range(1, module.N_TOSSES + 1):
+        longest = ScalingExplorer(d_k=module.MAX_D_K, toss=toss)
+        assert abs(walked(longest)["sums"]).max() <= 44
 
 
-def test_jacobian_of_a_row_that_is_almost_one_weight_keeps_its_digits():
-    tiny = 1e-20  # two entries on the diagonal and two beside it, each `tiny` in size
-    assert module.jacobian_norm(np.array([1.0, tiny])) == pytest.approx(2 * tiny)
+def test_the_tosses_behave_as_tosses_do():
+    """Not divided, the spread of the scores grows like the root, and one key takes most."""
+    for d_k in (16, 64, 256):
+        scores = np.stack(
+            [walked(ScalingExplorer(d_k=d_k, toss=toss))["scores"] for toss in range(1, 13)]
+        )
+        assert scores.std() == pytest.approx(math.sqrt(d_k), rel=0.2)
+    assert np.median(attnlib.softmax(scores).max(axis=1)) > 0.95
 
 
-def test_curves_have_the_shape_of_the_course():
-    curves = ScalingExplorer().curves
-    sizes = curves["d_k"]
-    assert sizes[0] == 1 and sizes[-1] == 1024 and (np.diff(sizes) > 0).all()
-    assert {curve.shape for curve in curves.values()} == {sizes.shape}
-    at = {d: list(sizes).index(d) for d in (1, 4, 16, 1024)}
-    unscaled = curves["slope_none"]
-    # Not monotone: it grows, is largest near 16, and only then falls to nothing.
-    found = [unscaled[at[d]] for d in (1, 4, 16, 1024)]
-    np.testing.assert_allclose(found, [0.151, 0.264, 0.339, 0.0004], atol=0.001)
-    assert 11 <= sizes[unscaled.argmax()] <= 23
-    assert curves["largest_none"][[at[1], -1]] == pytest.approx([0.05, 1], abs=0.01)
-    for name, low, high in (("largest", 0.04, 0.12), ("slope", 0.15, 0.19)):
-        assert low <= curves[f"{name}_sqrt"].min() <= curves[f"{name}_sqrt"].max() <= high
-    # The divisor d_k flattens: the Jacobian of 64 equal weights is sqrt(63) / 64.
-    assert curves["largest_d_k"][-1] == pytest.approx(1 / 64, abs=0.002)
-    assert curves["slope_d_k"][-1] == pytest.approx(math.sqrt(63) / 64, abs=0.0002)
-
-
-def test_arrays_that_widgets_share_cannot_be_changed():
-    for array in ScalingExplorer().curves.values():
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0
-
-
-@some
-@given(explorer=explorers)
-def test_javascript_computes_what_attnlib_computes(explorer):
+@pytest.mark.parametrize("coins", [0, 255, 0b01011101, 0b00110101])
+def test_coins_have_four_products(coins):
+    explorer = ScalingExplorer("coins", coins=coins)
+    query, key = ([1 if coins >> (at + c) & 1 else -1 for c in range(4)] for at in (0, 4))
     found = js(explorer, "compute(state)")
-    for name, expected in measured(explorer).items():
-        np.testing.assert_allclose(found[name], np.ravel(expected).squeeze(), rtol=1e-6, atol=1e-9)
+    assert (found["query"], found["key"]) == (query, key)
+    assert found["products"] == [q * k for q, k in zip(query, key, strict=True)]
+    soup = picture(explorer)
+    assert soup.select_one("[data-part=score]").get_text().replace("−", "-") == str(
+        np.dot(query, key)
+    )
+    # The drawing has each of the 16 ways once, and one of them stands out.
+    tiles = [text.get_text() for text in soup.svg("text")][: 4 * 16]
+    ways = {"".join(tiles[i : i + 4]) for i in range(0, 64, 4)}
+    assert ways == {"".join(way) for way in itertools.product("+−", repeat=4)}
+    assert len(soup.svg.find_all("rect", fill="var(--ink)")) == 1
 
 
 @some
-@given(explorer=explorers)
-def test_copied_code_gives_the_numbers_on_the_screen(explorer):
-    names = run(js(explorer, "code(state)"))
-    expected = measured(explorer)
-    for name in ("scores", "weights"):
-        np.testing.assert_allclose(names[name], expected[name], rtol=0, atol=1e-9)
-    slope = np.linalg.norm(names["slopes"])
-    assert slope == pytest.approx(expected["slope"], rel=1e-6, abs=1e-12)
+@given(gap=st.integers(-20, 20).map(lambda half: half / 2))
+def test_gap_gives_the_weight_and_its_slope(gap):
+    found = js(ScalingExplorer("gap", gap=gap), "compute(state)")
+    np.testing.assert_allclose(found["weights"], attnlib.softmax([gap, 0.0]), rtol=1e-9)
+    step = 1e-5
+    around = attnlib.softmax([[gap + step, 0.0], [gap - step, 0.0]])[:, 0]
+    assert found["slope"] == pytest.approx((around[0] - around[1]) / (2 * step), rel=1e-4, abs=1e-9)
+
+
+@some
+@given(d_k=sizes)
+def test_sizes_compare_three_divisors(d_k):
+    query = word_vector("query 5", "query", d_k)
+    keys = np.stack([word_vector(f"key {j}", "key", d_k) for j in range(1, 17)])
+    for found, divisor in zip(
+        js(ScalingExplorer("sizes", d_k=d_k), "compute(state)"),
+        (1, math.sqrt(d_k), d_k),
+        strict=True,
+    ):
+        weights = attnlib.softmax(keys @ query / divisor)
+        np.testing.assert_allclose(found["weights"], weights, rtol=1e-6)
+        assert found["largest"] == pytest.approx(weights.max())
+        entropy = -(weights * np.log(np.maximum(weights, 1e-300))).sum()
+        assert found["keys"] == pytest.approx(math.exp(entropy))
 
 
 def test_picture_shows_the_numbers():
-    explorer = ScalingExplorer(d_k=256, divisor="none")
-    soup, expected = picture(explorer), measured(explorer)
-    weights = expected["weights"]
-    parts = {
-        name: soup.select_one(f"[data-part={name}]").get_text()
-        for name in ("largest", "slope", "spread", "theory")
-    }
-    assert parts["largest"] == f"{expected['weights'].max():.2f}"
-    assert soup.select_one(".readout .key").get_text() == f"key {expected['weights'].argmax() + 1}"
-    assert parts["slope"] == f"{expected['slope']:.0e}"
-    assert parts["spread"] == "16.1"
-    assert parts["theory"] == "spread of the scores; in theory √256 = 16"
-    row, curves = soup.find_all("table")
-    cells = [td.get_text() for td in row.find_all("td")]
+    explorer = ScalingExplorer(d_k=64)
+    soup, expected = picture(explorer), walked(explorer)
+    weights = attnlib.softmax(expected["scores"])
+    parts = ("largest", "first", "typical")
+    assert [soup.select_one(f"[data-part={name}]").get_text() for name in parts] == [
+        f"{weights.max():.2f}",
+        f"key {weights.argmax() + 1}",
+        "±8.0",
+    ]
+    cells = [td.get_text().replace("−", "-") for td in soup.table.find_all("td")]
+    assert [float(x) for x in cells[::2]] == expected["scores"].tolist()
     assert cells[1::2] == [f"{weight:.4f}" for weight in weights]
-    np.testing.assert_allclose([float(x) for x in cells[::2]], expected["scores"][35], atol=0.0051)
-    assert curves.find_all("tr")[-1].th.get_text() == "1024"
-    assert f"the largest {expected['weights'].max():.2f}" in soup.svg["aria-label"]
-    bold = [path["stroke-dasharray"] for path in soup.select("path[stroke-width='2.5']")]
-    assert bold == ["5 3"]  # the divisor's curves stand out
+
+
+def test_copied_code_of_coins_and_gap_gives_the_numbers_on_the_screen():
+    assert run(js(ScalingExplorer("coins"), "code(state)"))["score"] == 2
+    names = run(js(ScalingExplorer("gap", gap=8.0), "code(state)"))
+    assert names["slope"] == pytest.approx(0.000335, abs=1e-6)

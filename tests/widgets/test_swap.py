@@ -1,0 +1,104 @@
+"""Swap: what it shows is what the model answers, and what it says about it is true."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnlib import models
+from attnlib.widgets import Swap, swap
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture
+
+WIDTH = 36  # of all curves together, where the sentence is one line
+
+
+def top(widget):
+    """The token with the largest weight."""
+    return widget.tokens[widget.weights.argmax()]
+
+
+def test_the_recording_is_what_the_model_answers():
+    try:
+        answered = swap.record(models.load_minilm())
+    except models.MissingModelError as missing:
+        pytest.skip(str(missing))
+    stored = Swap().readings
+    assert [one["word"] for one in stored] == swap.WORDS
+    for one, other in zip(stored, answered, strict=True):
+        assert {**one, "weights": None} == {**other, "weights": None}
+        # Four decimals, and the last digits of float32 depend on the machine.
+        assert one["weights"] == pytest.approx(other["weights"], abs=2e-4)
+
+
+def test_one_word_moves_the_largest_weight_and_the_counterexample_does_not_move():
+    found = {word: top(Swap(word=word)) for word in swap.WORDS}
+    assert found == {
+        "sour": "milk",
+        "tired": "cat",
+        "hungry": "cat",
+        "full": "milk",
+        "warm": "[CLS]",
+        "big": "trophy",
+        "small": "trophy",
+    }
+
+
+@pytest.mark.parametrize("word", swap.WORDS)
+def test_the_picture_says_which_word_it_is_and_how_much(word):
+    widget = Swap(word=word)
+    assert widget.weights.sum() == pytest.approx(1, abs=5e-4)
+    soup = picture(widget)
+    said = soup.select_one("[data-part=said]")
+    assert said.select_one(".key").text == top(widget)
+    assert said.select_one(".number").text == f"{widget.weights.max():.2f}"
+    # The note names that word as well.
+    assert top(widget) in {name.text for name in said.select("em")}
+    rows = [row.text for row in soup.select("table td")]
+    assert rows == [f"{weight + 1e-9:.2f}" for weight in widget.weights]
+    for form in ("across", "down"):
+        drawn = soup.select_one(f".picture .{form} svg")
+        written = [text.text for text in drawn.find_all("text")]
+        n = len(widget.tokens)
+        assert [name.lower() for name in written[:n]] == [t.lower() for t in widget.tokens]
+        assert written[n:] == rows
+        assert len(drawn.find_all("path")) == n + 1
+    widest = max(
+        float(path["stroke-width"]) for path in soup.select_one(".across").find_all("path")
+    )
+    assert widest == pytest.approx(WIDTH * widget.weights.max(), abs=0.01)
+
+
+def test_without_a_script_a_second_reading_stands_below_the_first():
+    first, second = picture(Swap()).select(".picture")
+    for shown, word in ((first, "sour"), (second, "tired")):
+        labels = [drawn["aria-label"] for drawn in shown.find_all("svg")]
+        assert len(labels) == 2 and all(f"“{top(Swap(word=word))}”" in label for label in labels)
+
+
+@steady
+@given(
+    words=st.sampled_from([words for words in swap.SENTENCES.values()]).flatmap(
+        lambda words: st.tuples(st.sampled_from(words), st.sampled_from(words))
+    ),
+    part=st.floats(0, 1),
+)
+def test_on_their_way_all_curves_together_keep_the_weight_of_1(words, part):
+    start, end = (Swap(word=word) for word in words)
+    lead, most, rest, weights = (
+        (1 - part) * np.array(a) + part * np.array(b)
+        for a, b in zip(js(start, "pose(state)"), js(end, "pose(state)"), strict=True)
+    )
+    assert most + rest.sum() == pytest.approx(1, abs=5e-4)
+    assert weights == pytest.approx((1 - part) * start.weights + part * end.weights)
+    moving = [float(lead), float(most), rest.tolist(), weights.tolist()]
+    soup = picture(start, moving=moving)
+    widths = [float(path["stroke-width"]) for path in soup.select_one(".across").find_all("path")]
+    assert sum(widths) == pytest.approx(WIDTH, abs=0.6 * len(widths))
+    ends = [
+        re.findall(r"-?[\d.]+", path["d"])[-2:]
+        for path in soup.select_one(".across").find_all("path")
+    ]
+    assert all(0 <= float(x) <= 944 for x, _ in ends)
