@@ -15,7 +15,7 @@ def digest(content):
 
 
 def write(path, content):
-    """Write a text or bytes to a file, in a folder that need not be there."""
+    """Write a text or bytes to a file, and make its folder if there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(encoded(content))
 

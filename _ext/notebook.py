@@ -1,6 +1,6 @@
 """A notebook as the book reads it: once, for the build, the course, the exercises and the pages.
 
-Whoever writes notebooks, such as `tools/refresh.py`, uses nbformat; here nothing is changed, and
+Tools that write notebooks, such as `tools/refresh.py`, use nbformat; here nothing is changed, and
 to load nbformat would take longer than to read all chapters.
 """
 

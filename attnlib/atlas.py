@@ -292,7 +292,7 @@ def _sides(function, mode, mask, need_weights, dtype):
         training = mode.startswith("train")
         tensors = [torch.tensor(x, requires_grad=training) for x in inputs]
         if function == ATTENTION:
-            tensors = tensors[:1] * 3  # one and the same, or the fast path is left out
+            tensors = tensors[:1] * 3  # the same tensor, or PyTorch leaves out its fast path
         with torch.set_grad_enabled(not mode.startswith("no_grad")):
             result = call(*tensors, **options, **_translated(function, arguments))
         parts = result if isinstance(result, tuple) else [result]

@@ -2,7 +2,7 @@
 
 The picture has the page's title and description, and beside them the drawing of its part of the
 course; the start page's has the sentence of the start page below them. It is drawn anew only if one
-of these has changed. Whoever shows it needs its whole address, which only `html_baseurl` of
+of these has changed. A program that shows it needs its whole address, which only `html_baseurl` of
 `_config.yml` can give: without it the address is the one from page to page, which some programs
 understand and most do not.
 """
@@ -87,7 +87,7 @@ def colored(svg):
 
 
 def lines(texts, top, height):
-    """Lines of text below each other."""
+    """Lines of text, one under the other."""
     return "".join(
         f'<text x="70" y="{top + height * i}">{html.escape(text)}</text>'
         for i, text in enumerate(texts)

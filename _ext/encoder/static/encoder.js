@@ -25,7 +25,7 @@
   const damaged = (name) => failure(name, "arrived damaged.");
   const missing = (name) => failure(name, "did not arrive: is the connection lost?");
 
-  /** Runs a script, and promises what it hands over under its name. */
+  /** Runs a script, and promises the object that it registers under its name. */
   function load(name, address) {
     const script = document.createElement("script");
     const url = new URL(address, src);

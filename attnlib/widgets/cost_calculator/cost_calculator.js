@@ -43,7 +43,7 @@ const MODELS = {
 const SHARED = { "4096 32 32": 4, "4096 32 36": 4, "8192 64 80": 8, "16384 128 126": 16 };
 const BLOCK = 128;
 /**
- * FLOPs a byte from which an A100 need not wait: those a second, in 16-bit floats, by its bytes a
+ * FLOPs per byte from which an A100 does not wait: those a second, in 16-bit floats, by its bytes a
  * second (NVIDIA's data sheet).
  */
 const RIDGE = 312 / 1.555;

@@ -198,7 +198,7 @@ ${
  *   scores, divisor   the row before it is divided, and [what by, how that is written, or both
  *                     with a sign]
  *   free, weights     which keys may be looked at, all unless given, and the row that results
- *   values            what each key hands over, or nothing where no value is
+ *   values            the value of each key, or nothing where there is none
  */
 export const weightPanel = (weight) => panel(weight, fromVectors);
 

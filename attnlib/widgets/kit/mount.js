@@ -111,7 +111,7 @@ function morph(old, next) {
  *   on(name, type, handle)  handle(event, element) when it happens in that part
  *   grid(name, pick)        arrow keys walk over the buttons of a table and pick(row, column) each
  *   listen(target, type, handle)  for what happens elsewhere, as long as the widget is there
- *   follow(run)             run() after each change of a trait, whoever made it
+ *   follow(run)             run() after each change of a trait, from any side
  *   redraw()                draws, although no state has changed
  *   say(text)               a plain message under the widget; "" clears it
  */

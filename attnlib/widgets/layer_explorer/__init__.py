@@ -21,7 +21,7 @@ FULL = (True, "post", True)  # the block that the others are compared with
 
 
 def relative_distance(x):
-    r"""How far the rows of x are from being one and the same vector, between 0 and 1.
+    r"""How far the rows of x are from being the same vector, between 0 and 1.
 
     .. math:: \frac{\lVert X - \mathbf{1}\bar{x}^\top \rVert}{\lVert X \rVert}
 

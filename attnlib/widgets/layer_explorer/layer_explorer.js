@@ -124,7 +124,7 @@ const feedForward = (x, { w_1, w_2 }) =>
 
 const length = (row) => Math.sqrt(row.reduce((sum, entry) => sum + entry * entry, 0));
 
-/** How far the rows of x are from being one and the same vector, between 0 and 1. */
+/** How far the rows of x are from being the same vector, between 0 and 1. */
 function relativeDistance(x) {
   const mean = x[0].map((_, k) => x.reduce((sum, row) => sum + row[k], 0) / x.length);
   return length(x.flatMap((row) => row.map((entry, k) => entry - mean[k]))) / length(x.flat());

@@ -85,7 +85,7 @@ function attend(queries, keys, values) {
   return { weights, output };
 }
 
-/** All heads of a layer beside each other, through W_O; a head that is off hands over zeros. */
+/** All heads of a layer side by side, times W_O; a head that is off gives zeros. */
 function multiHead(x, { w_q, b_q, w_k, b_k, w_v, b_v, w_o, b_o }, n_heads, isOff) {
   const [queries, keys, values] = [linear(x, w_q, b_q), linear(x, w_k, b_k), linear(x, w_v, b_v)];
   const d = queries[0].length / n_heads;

@@ -189,7 +189,7 @@ class Plane(CourseWidget):
 
     @property
     def values(self):
-        """What the tokens hand over: their points, (n, 2), or their prices, (n, 1)."""
+        """The values of the tokens: their points, (n, 2), or their prices, (n, 1)."""
         return PRICES[:, None] if self.scene in PRICED else self.points
 
     @property

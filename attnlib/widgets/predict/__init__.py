@@ -116,7 +116,7 @@ def _tolerance(value):
 
 
 def _check_apart(outcomes, tolerance):
-    """Refuse two outcomes that one and the same typing could mean."""
+    """Refuse two outcomes that the same typing could mean."""
     relative, absolute = tolerance
     for (one, a), (other, b) in combinations(outcomes.items(), 2):
         reach = (
