@@ -70,6 +70,19 @@ def test_a_guess_plays_the_picture_and_keeps_it_in_the_address(page, site):
     assert guess.get_by_role("status").first.inner_text().startswith("Not this one.")
 
 
+def test_the_finding_is_blurred_until_the_guess(page, site):
+    page.goto(f"{site}/{FIRST}")
+    text = page.locator(".finding p")
+    page.locator(".abh-guess button:enabled").first.wait_for()
+    blurred = "paragraph => getComputedStyle(paragraph).filter"
+    assert text.evaluate(blurred) != "none"
+    page.emulate_media(media="print")
+    assert text.evaluate(blurred) == "none"
+    page.emulate_media(media="screen")
+    page.locator(".abh-guess .choices button").first.click()
+    assert text.evaluate(blurred) == "none"
+
+
 def test_goals_are_ticked_kept_and_taken_back(page, site):
     page.goto(f"{site}/{FIRST}")
     boxes = page.locator(".goals").get_by_role("checkbox")
