@@ -27,7 +27,7 @@ CHROMIUM_FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 # On two busy cores Chromium may lose a drawing task when its garbage collector takes the threads:
-# no frame is drawn any more, and a test that waits for one waits for ever. So the collector gets none.
+# no frame is drawn any more, and a test that waits for one waits for ever. So it gets none.
 STEADY = [*CHROMIUM_FLAGS, "--js-flags=--single-threaded-gc"]
 # They take as long as a third of all other tests, and share no fixture but the browser.
 VISITS = "tests/site/test_visits.py"

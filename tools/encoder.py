@@ -208,8 +208,8 @@ def letters():
     """Return what the published tokenizer makes of each code point.
 
     Only what can distinguish tokens is noted. A word with a letter that is in no piece of the
-    vocabulary is unknown: whatever else happens to that letter, its accents or its case, does not have to
-    be known, nor the order into which accents are sorted, none of which is in a piece.
+    vocabulary is unknown, so what else happens to that letter, its accents or its case is left
+    out, and so is the order into which accents are sorted, none of which is in a piece.
 
     Returns
     -------

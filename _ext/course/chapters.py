@@ -1,4 +1,4 @@
-"""What a chapter is, read from its notebook; and what follows from it, for all modules that name chapters.
+"""What a chapter is, read from its notebook, for all modules that name chapters.
 
 `_toc.yml` says which notebooks are chapters, in which order and in which part. The rest stands in
 the notebook: its title, its exercises, the questions that its widgets ask, the time that it takes.

@@ -169,7 +169,7 @@ def write_files(app, exception):
 def amend_page(app, pagename, templatename, context, doctree):
     """Leave out the scripts and styles that this page does not use; amend the contents.
 
-    Furo's script waits until all of the page is there anyway: the page does not have to wait for it.
+    Furo's script waits until all of the page is there anyway, so the page does not wait for it.
     """
     leave_out(context["css_files"], REPLACED_BY_OURS)
     leave_out(context["script_files"], ONLY_FOR_ITS_SEARCH)

@@ -138,9 +138,7 @@ def test_picture_says_what_it_shows(model):
 
 def test_compact_is_one_head_as_lines():
     soup = picture(Encoder(compact=True))
-    assert soup.select_one("[data-part=said]").get_text() == (
-        "Layer 4, head 2: it looks most at cat 0.59"
-    )
+    assert soup.select_one("[data-part=said]").get_text() == ("it looks most at cat 0.59")
     assert not soup.select("[role=grid], [data-hide], [data-part=heat], [name=copy]")
     assert soup.select_one("[name=read]").get_text() == "Read my sentence loads 13 MB"
 

@@ -318,7 +318,7 @@ def test_a_choice_brings_its_reply_and_keeps_its_order():
     assert said == "Not this one. As long as boat is there."
     assert picture(guess(chosen="to money")).select_one(".right").get_text() == "to money"
     asked = picture(guess()).select_one("[data-part=reply]").get_text()
-    assert asked == "One tap. The picture shows what happens."
+    assert asked == "Tap an answer, then watch the picture."
 
 
 # ----------------------------------------------------------------------------------- Progress

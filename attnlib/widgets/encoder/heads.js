@@ -225,9 +225,9 @@ class="words answering">${tokens.map(answer)}</div></div></div>`;
 function summary(s, now) {
   const { tokens, weights, row, top, there } = now;
   const names = called(tokens);
-  const where = `Layer ${s.layer + 1}, head ${s.head + 1}`;
-  if (!there) return `${where}: on its way.`;
-  return html`${where}: <b class="query">${names[row]}</b> looks
+  const where = s.compact ? "" : `Layer ${s.layer + 1}, head ${s.head + 1}: `;
+  if (!there) return `${where}on its way.`;
+  return html`${where}<b class="query">${names[row]}</b> looks
 ${
   top < 0
     ? "at nothing"

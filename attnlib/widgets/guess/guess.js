@@ -26,8 +26,8 @@ export function picture(s) {
     k > 0 && html`<br>`,
     html`<b>${choice}:</b> ${text}`,
   ]);
-  const plays = s.plays && " The picture shows what happens.";
-  const hint = html`<span class="hint">One tap.${plays}</span>`;
+  const plays = s.plays && ", then watch the picture";
+  const hint = html`<span class="hint">Tap an answer${plays}.</span>`;
   // The room of the longest reply is kept from the start: what stands below does not move.
   const room = s.choices.map(
     (each) => html`<p class="ghost" aria-hidden="true">${reply(each)}</p>`,

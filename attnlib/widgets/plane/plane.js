@@ -132,9 +132,10 @@ function sentence(s, { tokens, output }) {
     return html`<div class="sentence priced${s.compact ? " compact" : ""}${
       SCENES[s.scene].alone ? " alone" : ""
     }"><p class="words"
-data-part="fields"><span>A drink</span> ${field(0)} <span>hot and</span> ${field(1)}
-<span>sweet</span></p>
-<p class="answer">costs <b class="value" data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
+data-part="fields"><span>Heat counts</span>
+${field(0)}<span>, sweetness</span> ${field(1)}</p>
+<p class="answer">The drink costs <b class="value"
+data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
   }
   const slots = SCENES[s.scene].slots ?? tokens;
   const chosen = slots.findIndex((slot) => Array.isArray(slot));
@@ -290,7 +291,10 @@ ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(tex
     priced ? html`<td colspan="2"></td>` : now.output.map((x) => digits(fixed(x), "value"))
   }${free && html`<td></td>`}</tr>`;
   const [first, last] = SCENES[s.scene].heads ?? ["asks", "value"];
-  const head = [first, ...shown, "weight"].map((name) => html`<th scope="col">${name}</th>`);
+  const called = { exp: priced ? "exp" : "exp (÷ √2)" };
+  const head = [first, ...shown, "weight"].map(
+    (name) => html`<th scope="col">${called[name] ?? name}</th>`,
+  );
   return html`<div class="numbers of-${s.scene}" data-part="rows"><table>
 <caption class="visually-hidden">What ${priced ? "the query" : tokens[asks]} gets from
 each</caption>
