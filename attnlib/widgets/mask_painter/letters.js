@@ -89,8 +89,8 @@ function picture(s) {
 <span>of its guesses are right while it learns
 (positions 1 to ${s.trial.letters.length - 2})</span></p>
 <p><span class="big" data-part="writes">${writes}%</span>
-<span>are right when it writes, and the letter to guess is not there yet
-(chance: 10%)</span></p>
+<span>are right when it writes, where there is no answer to copy
+(pure chance: 10%)</span></p>
 ${buttons()}</div>`,
     () => {
       const { guesses, weights } = run(s);

@@ -132,8 +132,8 @@ function sentence(s, { tokens, output }) {
     return html`<div class="sentence priced${s.compact ? " compact" : ""}${
       SCENES[s.scene].alone ? " alone" : ""
     }"><p class="words"
-data-part="fields"><span>Heat counts</span>
-${field(0)}<span>, sweetness</span> ${field(1)}</p>
+data-part="fields"><span>Heat</span> ${field(0)} <span>sweetness</span>
+${field(1)}</p>
 <p class="answer">The drink costs <b class="value"
 data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
   }
