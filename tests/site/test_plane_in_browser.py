@@ -264,7 +264,7 @@ def test_own_words_are_named_added_and_removed(open_plane):
     assert_words_fit(page)
 
 
-def test_questions_are_learnt(open_plane):
+def test_questions_are_learned(open_plane):
     page = open_plane("learning")
     page.get_by_role("button", name="One step").click()
     assert agrees(page).step == 1

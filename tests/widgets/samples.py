@@ -240,7 +240,7 @@ def painters(draw, *scenes):
 def planes(draw):
     """A Plane in any of its scenes, its words anywhere."""
     scene = draw(st.sampled_from(list(plane.SLOTS)))
-    low, high = plane.BOUNDS.get(scene, (0, 0))  # what is learnt has no words
+    low, high = plane.BOUNDS.get(scene, (0, 0))  # what is learned has no words
     number = st.floats(low, high).map(lambda x: round(x, 1) + 0.0)
     place = st.lists(number, min_size=2, max_size=2)
     names = Plane(scene).words

@@ -127,7 +127,7 @@ def test_the_call_shows_what_the_cell_says(function, mode, capsys):
         if row is None:
             continue
         names, code = {}, "\n".join(lines)
-        torch.compiler.reset()  # it keeps what it learnt of the names of the call before
+        torch.compiler.reset()  # it keeps what it learned of the names of the call before
         try:
             with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
                 warnings.simplefilter("ignore")

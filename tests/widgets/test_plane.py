@@ -130,17 +130,17 @@ def loss_of(teacher, weights):
 
 @pytest.mark.parametrize("teacher", ["entry", "cost"])
 @pytest.mark.parametrize("start", [7, 0, 31])
-def test_what_is_learnt_follows_the_gradient_that_torch_finds(start, teacher):
+def test_what_is_learned_follows_the_gradient_that_torch_finds(start, teacher):
     turns = np.radians([20, 60, 155, 90, 210, 330])
     circle = torch.tensor(np.stack([np.cos(turns), np.sin(turns)], axis=1))
     words, keys = 2 * circle[:3], circle[3:]
     for step, rate in ((0, 0.3), (1, 10), (9, 1), (60, 0.03)):
-        learnt = Plane("learning", start=start, step=step, rate=rate, teacher=teacher)
-        w_q = torch.tensor(learnt.w_q, requires_grad=True)
+        learned = Plane("learning", start=start, step=step, rate=rate, teacher=teacher)
+        w_q = torch.tensor(learned.w_q, requires_grad=True)
         weights = (words @ w_q @ keys.T / math.sqrt(2)).softmax(dim=1)
         loss = loss_of(teacher, weights)
-        np.testing.assert_allclose(learnt.weights, weights.detach(), rtol=1e-12)
-        assert learnt.loss == pytest.approx(loss.item())
+        np.testing.assert_allclose(learned.weights, weights.detach(), rtol=1e-12)
+        assert learned.loss == pytest.approx(loss.item())
         (slope,) = torch.autograd.grad(loss, w_q)
         after = Plane("learning", start=start, step=step + 1, rate=rate, teacher=teacher)
         np.testing.assert_allclose(after.w_q, (w_q - rate * slope).detach(), atol=1e-12)

@@ -196,7 +196,7 @@ class Plane(CourseWidget):
     def w_q(self):
         """W_Q, (2, 2), for rows: q = x W_Q. The identity where a word asks for what it is."""
         if self.scene == "learning":
-            return _learnt(self.start, self.rate, self.step, SLOPES[self.teacher])
+            return _learned(self.start, self.rate, self.step, SLOPES[self.teacher])
         angle = math.radians(self.turn) if self.scene == "turned" else 0
         stretch = self.stretch if self.scene == "turned" else 1
         c, s = stretch * math.cos(angle), stretch * math.sin(angle)
@@ -243,7 +243,7 @@ class Plane(CourseWidget):
         return float(-np.log(np.diag(self.weights)).mean())
 
 
-def _learnt(start, rate, step, slopes):
+def _learned(start, rate, step, slopes):
     """W_Q after so many steps of gradient descent; between two steps, between the two."""
     w_q = 0.35 * word_vector(f"start {start}", "W_Q", 4).reshape(2, 2)
     for done in range(math.ceil(step)):

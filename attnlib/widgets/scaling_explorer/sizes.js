@@ -2,10 +2,10 @@
  * The scene "sizes": the weights of 16 random keys, with three divisors side by side.
  */
 import { buttons, element, html, line, sheet, table, text } from "../kit/markup.js";
-import { dotProducts, entropy, nearest, octaves, softmax, wordVector } from "../kit/numbers.js";
+import { dotProducts, entropy, softmax, wordVector } from "../kit/numbers.js";
+import { followSlider, slider } from "./d_k.js";
 
 const N_KEYS = 16;
-const STOPS = octaves(256);
 const SHEET = { width: 360, height: 318, left: 8, wide: 344, panel: 106, floor: 92, tallest: 68 };
 const DIVISORS = {
   none: ["not divided", () => 1],
@@ -85,16 +85,7 @@ function drawing(found) {
 function picture(s, now) {
   const found = compute(now);
   return [
-    html`<div class="controls"><label class="main"><span>Slide <i>d<sub>k</sub></i>
-<b class="number" data-part="d_k_value">${s.d_k}</b></span>
-${element("input", {
-  type: "range",
-  name: "d_k",
-  min: 0,
-  max: STOPS.length - 1,
-  value: nearest(STOPS, s.d_k),
-  "aria-valuetext": `d_k = ${s.d_k}`,
-})}</label></div>`,
+    html`<div class="controls">${slider("Slide", s.d_k)}</div>`,
     html`<div class="picture sizes">${drawing(found)}</div>`,
     html`<div class="readout">${buttons()}</div>`,
     () =>
@@ -126,8 +117,4 @@ function code({ d_k }) {
   ];
 }
 
-function live(view) {
-  view.on("d_k", "input", (event) => view.set({ d_k: STOPS[event.target.value] }));
-}
-
-export const sizes = { label: "three divisors", compute, picture, code, live };
+export const sizes = { label: "three divisors", compute, picture, code, live: followSlider };

@@ -2,10 +2,10 @@
  * The scene "walks": the scores of six keys, added up product by product, and their weights.
  */
 import { buttons, element, html, line, sheet, table, text } from "../kit/markup.js";
-import { nearest, octaves, softmax, wordVector } from "../kit/numbers.js";
+import { softmax, wordVector } from "../kit/numbers.js";
+import { followSlider, slider } from "./d_k.js";
 
 const KEYS = [1, 2, 3, 4, 5, 6];
-const STOPS = octaves(256);
 
 /** The drawing: the walks above, the weights below, both in columns of one width. */
 const SHEET = {
@@ -146,16 +146,7 @@ function picture(s, now) {
   const box = element("input", { type: "checkbox", name: "divided", checked: s.divided });
   return [
     html`<div class="controls">
-<label class="main"><span>Longer vectors: slide <i>d<sub>k</sub></i>
-<b class="number" data-part="d_k_value">${s.d_k}</b></span>
-${element("input", {
-  type: "range",
-  name: "d_k",
-  min: 0,
-  max: STOPS.length - 1,
-  value: nearest(STOPS, s.d_k),
-  "aria-valuetext": `d_k = ${s.d_k}`,
-})}</label>
+${slider("Longer vectors: slide", s.d_k)}
 <label class="wide switch">${box}<span>Divide the scores by √<i>d<sub>k</sub></i></span></label>
 </div>`,
     html`<div class="picture walks">${drawing(s, now, found)}</div>`,
@@ -193,7 +184,7 @@ function code({ d_k, divided, toss }) {
 }
 
 function live(view) {
-  view.on("d_k", "input", (event) => view.set({ d_k: STOPS[event.target.value] }));
+  followSlider(view);
   view.on("divided", "change", (event) => view.glide({ divided: event.target.checked }));
   view.on("again", "click", () => {
     const { toss, bounds } = view.state();
