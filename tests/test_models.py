@@ -298,7 +298,9 @@ def nowhere(tmp_path, monkeypatch):
 
     packages = tmp_path / "packages"
     monkeypatch.setattr(files, "MODELS", packages)
-    monkeypatch.setattr(sys, "path", [])  # nothing that a test imports is still to come
+    # The standard library stays: Python never tries again to find a codec that it missed once.
+    standard = [folder for folder in sys.path if "-packages" not in folder]
+    monkeypatch.setattr(sys, "path", standard)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     return packages
 
