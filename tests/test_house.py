@@ -47,6 +47,7 @@ MAY_IMPORT = {
     "bridge": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "speed": set(),
+    "world": set(),
     "models": BELOW | {"models", "safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
