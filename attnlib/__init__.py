@@ -4,26 +4,42 @@ NumPy is all it needs. Where there is SciPy, GELU takes its error function, whic
 """
 
 from attnlib.attention import scaled_dot_product_attention, softmax
-from attnlib.blockwise import blockwise_attention
-from attnlib.feed_forward import FeedForward, SwiGLU, feed_forward, gelu, relu, silu
+from attnlib.blockwise import blockwise_attention, merge_partials
+from attnlib.caches import KeyValueCache
+from attnlib.experts import MixtureOfExperts
+from attnlib.feed_forward import (
+    ClampedSwiGLU,
+    FeedForward,
+    SwiGLU,
+    feed_forward,
+    gelu,
+    gelu_tanh,
+    relu,
+    silu,
+)
 from attnlib.gradients import attention_backward, softmax_backward
 from attnlib.layers import DecoderLayer, Encoder, EncoderLayer
-from attnlib.masks import additive, blocked, causal_mask, padding_mask, window_mask
+from attnlib.linear import delta_rule, linear_attention
+from attnlib.masks import additive, blocked, causal_mask, padding_mask, top_k_mask, window_mask
 from attnlib.multihead import MultiHeadAttention, merge_heads, split_heads
 from attnlib.norms import LayerNorm, RMSNorm, layer_norm, rms_norm
 from attnlib.positions import (
     alibi_bias,
     relative_position_bias,
     rotary,
+    rotary_frequencies,
     sinusoidal_positions,
 )
 
 __all__ = [
+    "ClampedSwiGLU",
     "DecoderLayer",
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "KeyValueCache",
     "LayerNorm",
+    "MixtureOfExperts",
     "MultiHeadAttention",
     "RMSNorm",
     "SwiGLU",
@@ -33,20 +49,26 @@ __all__ = [
     "blocked",
     "blockwise_attention",
     "causal_mask",
+    "delta_rule",
     "feed_forward",
     "gelu",
+    "gelu_tanh",
     "layer_norm",
+    "linear_attention",
     "merge_heads",
+    "merge_partials",
     "padding_mask",
     "relative_position_bias",
     "relu",
     "rms_norm",
     "rotary",
+    "rotary_frequencies",
     "scaled_dot_product_attention",
     "silu",
     "sinusoidal_positions",
     "softmax",
     "softmax_backward",
     "split_heads",
+    "top_k_mask",
     "window_mask",
 ]

@@ -113,23 +113,33 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
     return attend(queries, keys, values, mask, causal, scale)
 
 
-def attend(queries, keys, values, mask, causal, scale):
-    """Return output and weights: what `scaled_dot_product_attention` gives."""
+def attend(queries, keys, values, mask, causal, scale, cap=None, sink=None):
+    """Return output and weights: what `scaled_dot_product_attention` gives.
+
+    `cap` and `sink`, shape (n_heads,), are those of `MultiHeadAttention`.
+    """
     dtype = np.result_type(queries, keys, values)
     wide = np.promote_types(dtype, np.float32)  # a score can pass float16's 65504
     keys, values = keys.astype(wide, copy=False), values.astype(wide, copy=False)
     # Scaling the queries gives the same scores as scaling S, with fewer products.
     scores = (queries.astype(wide, copy=False) * scale) @ keys.mT  # (..., n_q, n_k)
+    if cap is not None:
+        scores /= cap
+        np.tanh(scores, out=scores)
+        scores *= cap
     block_scores(scores, mask, causal)
-    weights = softmax_in_place(scores)
+    if sink is not None:  # a finite one stays finite in float32
+        sink = np.minimum(sink, np.finfo(wide).max / 2).astype(wide)[:, None, None]
+    weights = softmax_in_place(scores, sink=sink)
     output = weighted_sum(weights, values, mask, causal)  # (..., n_q, d_v)
     return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
 
 
-def softmax_in_place(scores, axis=-1):
+def softmax_in_place(scores, axis=-1, sink=None):
     """Turn scores of float32 or float64 into weights, in place, and return them.
 
-    Writing over a large array is faster than allocating a new one.
+    Writing over a large array is faster than allocating a new one. `sink` is one more score in each
+    sum, which keeps its weight to itself.
     """
     # exp cannot overflow, and softmax is unchanged by a shift. No row is shifted by -inf, even
     # where every score is -inf, because -inf - (-inf) would be NaN.
@@ -138,6 +148,8 @@ def softmax_in_place(scores, axis=-1):
     scores -= top
     np.exp(scores, out=scores)
     total = scores.sum(axis, keepdims=True)
+    if sink is not None:
+        total += np.exp(sink - top)  # infinity leaves weights of 0, which is what they round to
     scores /= total + (total == 0)  # a row of zeros stays one
     return scores
 

@@ -1,11 +1,19 @@
-"""The same attention in linear memory: some queries at a time, every step in one small buffer."""
+"""The same attention in linear memory: some queries at a time, or some keys, joined later."""
 
 import math
 
 import numpy as np
 
 from attnlib.attention import block_scores, weighted_sum
-from attnlib.inputs import quiet_nan, read_inputs, read_mask, read_scale, read_size
+from attnlib.inputs import (
+    quiet_nan,
+    read_axis,
+    read_floats,
+    read_inputs,
+    read_mask,
+    read_scale,
+    read_size,
+)
 
 # e^30 is about 1e13: such exponentials, times values between these, stay inside float32, and so
 # do their sums.
@@ -104,6 +112,73 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
             summed = weighted_sum(exponentials, head_values[:n_seen], block_mask, causal, first)
             np.divide(summed, total, out=output[head][rows], casting="same_kind")
     return output
+
+
+@quiet_nan
+def merge_partials(m, l, o, axis=0):  # noqa: E741 -- the letters of the papers
+    r"""Join what several groups of keys have each found for the same queries.
+
+    .. math::
+
+        m &= \max_p m_p \\
+        l &= \sum_p e^{m_p - m}\, l_p \\
+        o &= \sum_p e^{m_p - m}\, o_p
+
+    Group p has the scores S_pj and the values V_pj: m_p is the largest score of a query, l_p the
+    sum of its e^(S_pj - m_p), and o_p the sum of e^(S_pj - m_p) V_pj. The attention's output is
+    o / l at the end. Groups may be joined in any order, and joined groups again. A sink z is one
+    group more, with m = z, l = 1 and o = 0.
+
+    Parameters
+    ----------
+    m, l : array of float, shape (..., n_q), with one more axis for the groups
+        A group without a key for a query has -inf and 0.
+    o : array of float, shape (..., n_q, d_v), with the same axis for the groups
+    axis : int
+        The axis of `m` that counts the groups; the first unless given.
+
+    Returns
+    -------
+    m, l : array, shape (..., n_q)
+    o : array, shape (..., n_q, d_v)
+        Without the axis of the groups, in the dtypes of what is given.
+
+    Raises
+    ------
+    TypeError
+        If an array does not hold floats.
+    ValueError
+        If `m` has no such axis, there is no group, or the shapes do not fit.
+
+    Source
+    ------
+    Milakov and Gimelshein 2018, *Online normalizer calculation for softmax*, section 3.1; with the
+    output, Dao 2023, *FlashAttention-2*, section 3.1. Liu, Zaharia and Abbeel 2023, *Ring
+    Attention*, section 3, join the groups of several processors.
+
+    Examples
+    --------
+    Two keys, each alone, with the scores 0 and ln 3 and the values 4 and 8.
+
+    >>> m, l, o = merge_partials([[0.0], [np.log(3)]], [[1.0], [1.0]], [[[4.0]], [[8.0]]])
+    >>> o / l
+    array([[7.]])
+    """
+    m, l, o = read_floats(m, "m"), read_floats(l, "l"), read_floats(o, "o")  # noqa: E741
+    axis = read_axis(axis, m, "m") % m.ndim
+    if l.shape != m.shape or o.shape[:-1] != m.shape:
+        raise ValueError(
+            "m and l must have one shape, and o one axis more, of the values; "
+            f"got {m.shape}, {l.shape} and {o.shape}"
+        )
+    if m.shape[axis] == 0:
+        raise ValueError(f"there must be at least one group along axis {axis} of m; got {m.shape}")
+    top = m.max(axis, keepdims=True)
+    # Where no group has a key, -inf - (-inf) would be NaN.
+    factors = np.exp(m - np.where(top == -np.inf, 0, top))
+    total = (l * factors).sum(axis).astype(l.dtype, copy=False)
+    output = (o * factors[..., None]).sum(axis).astype(o.dtype, copy=False)
+    return top.squeeze(axis), total, output
 
 
 def _longest(vectors, wide):

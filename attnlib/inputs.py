@@ -71,25 +71,26 @@ def read_vector(vector, name, width=None):
     return vector
 
 
-def read_axis(axis, scores):
+def read_axis(axis, scores, name="scores"):
     """Return `axis` if `scores` have it."""
     if scores.ndim == 0:
-        raise ValueError("scores must have at least one axis; got a single number")
+        raise ValueError(f"{name} must have at least one axis; got a single number")
     whole = isinstance(axis, Integral) and not isinstance(axis, bool)
     if not whole or not -scores.ndim <= axis < scores.ndim:
         raise ValueError(
             f"axis must be a whole number from {-scores.ndim} to {scores.ndim - 1} "
-            f"for scores of shape {scores.shape}; got {axis!r}"
+            f"for {name} of shape {scores.shape}; got {axis!r}"
         )
     return axis
 
 
 def read_tokens(x, name, width):
-    """Return `x` as an array of floats (..., n, width), and refuse all else."""
+    """Return `x` as an array of floats (..., n, width), of any width if None; refuse all else."""
     x = read_floats(x, name)
     if x.ndim < 2:
-        raise ValueError(f"{name} must be a matrix (..., n, {width}); got shape {x.shape}")
-    if x.shape[-1] != width:
+        needed = "d_model" if width is None else width
+        raise ValueError(f"{name} must be a matrix (..., n, {needed}); got shape {x.shape}")
+    if width is not None and x.shape[-1] != width:
         raise ValueError(f"{name} must be as wide as the layer, {width}; got shape {x.shape}")
     return x
 

@@ -21,27 +21,34 @@ class EncoderLayer:
         X'' &= \mathrm{Norm}(X' + \mathrm{FFN}(X'))
 
     Eqs. (5) and (6) of "The encoder layer": post-norm, as in the paper. With `norm_first`, its
-    Eqs. (7) and (8): X' = X + MultiHead(Norm(X)) and X'' = X' + FFN(Norm(X')).
+    Eqs. (7) and (8): X' = X + MultiHead(Norm(X)) and X'' = X' + FFN(Norm(X')). With `after_1` and
+    `after_2`, MultiHead(X) and FFN(X) are normed before they are added, wherever the others stand.
 
     Parameters
     ----------
-    attention : MultiHeadAttention
-    feed_forward : FeedForward, SwiGLU or any other callable on (..., n, d_model)
-    norm_1, norm_2 : LayerNorm, RMSNorm or any other callable on (..., n, d_model)
-        The norms of the attention and of the feed-forward network.
+    attention : MultiHeadAttention or any other callable
+        Called with tokens (..., n, d_model) and with `mask` by its name, and with `cache` if the
+        layer has one; it returns an output of the tokens' shape and its weights, or None for them.
+    feed_forward : FeedForward, SwiGLU, MixtureOfExperts or any other callable on (..., n, d_model)
+    norm_1, norm_2 : LayerNorm, RMSNorm or any other callable on (..., n, d_model), or None
+        The norms of the attention and of the feed-forward network; None is no norm.
     norm_first : bool
+    after_1, after_2 : LayerNorm, RMSNorm or any other callable on (..., n, d_model), or None
+        The norms of what the attention and the feed-forward network add.
 
     Raises
     ------
     TypeError
-        If a part is of the wrong kind.
+        If a part is of the wrong kind, or `attention` returns something other than a pair.
     ValueError
-        If the parts do not keep the width of the tokens.
+        If the parts do not keep the width of the tokens, or `attention` not their shape.
 
     Source
     ------
     Vaswani et al. 2017, *Attention Is All You Need*, section 3.1. `norm_first` is Xiong et al.
-    2020, *On Layer Normalization in the Transformer Architecture*, section 3.
+    2020, *On Layer Normalization in the Transformer Architecture*, section 3. `after_1` and
+    `after_2`, with no other norms, are OLMo Team 2025, *2 OLMo 2 Furious*, section 2.1; all four
+    norms are those of Gemma Team 2024, *Gemma 2*, section 2.
 
     Examples
     --------
@@ -56,19 +63,26 @@ class EncoderLayer:
     (3, 8)
     """
 
-    attention: MultiHeadAttention
+    attention: Callable
     feed_forward: Callable
-    norm_1: Callable
-    norm_2: Callable
+    norm_1: Callable | None = None
+    norm_2: Callable | None = None
     norm_first: bool = False
+    after_1: Callable | None = None
+    after_2: Callable | None = None
 
     def __post_init__(self):
-        _check_parts(self, ["attention"], ["norm_1", "norm_2"])
+        names = ["norm_1", "norm_2", "after_1", "after_2"]
+        given = [name for name in names if getattr(self, name) is not None]
+        _check_parts(self, ["attention"], given)
 
     @property
     def d_model(self):
-        """The width of the layer, in dimensions."""
-        return self.attention.w_q.shape[0]
+        """The width of the layer, in dimensions; None if no part of it has weights to tell."""
+        for part in vars(self).values():
+            if widths := getattr(part, "widths", ()):
+                return widths[0]
+        return None
 
     @classmethod
     def init(
@@ -98,7 +112,7 @@ class EncoderLayer:
         )
 
     @quiet_nan
-    def __call__(self, x, mask=None):
+    def __call__(self, x, mask=None, *, cache=None):
         """Return the tokens after the layer, and where they attended.
 
         Parameters
@@ -106,11 +120,14 @@ class EncoderLayer:
         x : array of float, shape (..., n, d_model)
         mask : array, broadcasting to (..., n, n), optional
             bool, True = may attend; or float, added to the scores.
+        cache : KeyValueCache, optional
+            The keys and values of the tokens before; then n_k counts those, too.
 
         Returns
         -------
         x : array, shape (..., n, d_model)
-        weights : array, shape (..., n_heads, n, n)
+        weights : array, shape (..., n_heads, n, n_k)
+            Whatever another attention returns as such.
 
         Raises
         ------
@@ -118,13 +135,24 @@ class EncoderLayer:
             As `MultiHeadAttention`.
         """
         x = read_tokens(x, "x", self.d_model)
-        if self.norm_first:
-            attended, weights = self.attention(self.norm_1(x), mask=mask)
-            x = x + attended
-            return x + self.feed_forward(self.norm_2(x)), weights
-        attended, weights = self.attention(x, mask=mask)
-        x = self.norm_1(x + attended)
-        return self.norm_2(x + self.feed_forward(x)), weights
+        first = self.norm_first
+        attended, weights = self._attend(_normed(self.norm_1, x) if first else x, mask, cache)
+        x = x + _normed(self.after_1, attended)
+        x = x if first else _normed(self.norm_1, x)
+        added = self.feed_forward(_normed(self.norm_2, x) if first else x)
+        x = x + _normed(self.after_2, added)
+        return (x if first else _normed(self.norm_2, x)), weights
+
+    def _attend(self, x, mask, cache):
+        """Return what the attention gives, if it is a pair and its output has the shape of `x`."""
+        result = self.attention(x, mask=mask, **({} if cache is None else {"cache": cache}))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(f"attention must return (output, weights); got {type(result).__name__}")
+        if np.shape(result[0]) != x.shape:
+            raise ValueError(
+                f"attention must return an output of shape {x.shape}; got {np.shape(result[0])}"
+            )
+        return result
 
 
 @dataclass(eq=False)
@@ -166,11 +194,11 @@ class Encoder:
         for layer in self.layers:
             if not isinstance(layer, EncoderLayer):
                 raise TypeError(f"layers must hold EncoderLayers; got {type(layer).__name__}")
-        widths = [layer.d_model for layer in self.layers]
+        widths = [layer.d_model for layer in self.layers if layer.d_model is not None]
         if len(set(widths)) > 1:
             raise ValueError(f"layers must all have one width; got {widths}")
         if self.norm is not None:
-            _check_norm(self.norm, "norm", widths[0])
+            _check_norm(self.norm, "norm", widths[0] if widths else None)
 
     @classmethod
     def init(
@@ -262,7 +290,11 @@ class DecoderLayer:
     norm_first: bool = False
 
     def __post_init__(self):
-        _check_parts(self, ["attention", "cross_attention"], ["norm_1", "norm_2", "norm_3"])
+        attentions = ["attention", "cross_attention"]
+        for name in attentions:
+            if not isinstance(part := getattr(self, name), MultiHeadAttention):
+                raise TypeError(f"{name} must be a MultiHeadAttention; got {type(part).__name__}")
+        _check_parts(self, attentions, ["norm_1", "norm_2", "norm_3"])
 
     @property
     def d_model(self):
@@ -327,13 +359,11 @@ class DecoderLayer:
 
 def _check_parts(layer, attentions, norms):
     """Refuse parts of a layer that do not keep the width of the tokens; they are given by name."""
-    for name in attentions:
-        if not isinstance(part := getattr(layer, name), MultiHeadAttention):
-            raise TypeError(f"{name} must be a MultiHeadAttention; got {type(part).__name__}")
-    read_function(layer.feed_forward, "feed_forward")
-    widths = {layer.attention.w_k.shape[0]}  # tokens that attend to themselves
+    widths = set()
     for name in (*attentions, "feed_forward"):
-        widths.update(getattr(getattr(layer, name), "widths", ()))
+        widths.update(getattr(read_function(getattr(layer, name), name), "widths", ()))
+    if isinstance(layer.attention, MultiHeadAttention):
+        widths.add(layer.attention.w_k.shape[0])  # tokens that attend to themselves
     if len(widths) > 1:
         raise ValueError(
             f"attention and feed-forward must lead from one width back to it; got {sorted(widths)}"
@@ -346,8 +376,13 @@ def _check_norm(norm, name, d_model):
     """Refuse what is no norm, or one of another width."""
     read_function(norm, name)
     for width in getattr(norm, "widths", ()):
-        if width != d_model:
+        if d_model not in (width, None):
             raise ValueError(f"{name} must be as wide as the layer, {d_model}; got {width}")
+
+
+def _normed(norm, x):
+    """Return the tokens normed, or as they are where there is no norm."""
+    return x if norm is None else norm(x)
 
 
 def _random_feed_forward(d_model, d_ff, rng, activation, dtype):

@@ -7,7 +7,7 @@ two other conventions that a reader meets.
 
 import numpy as np
 
-from attnlib.inputs import read_array, read_dtype, read_size
+from attnlib.inputs import read_array, read_dtype, read_floats, read_size
 
 
 def causal_mask(n_q, n_k=None):
@@ -136,6 +136,50 @@ def window_mask(n, width, *, causal=False):
     distance = positions[:, None] - positions  # (n, n): i - j
     near = np.abs(distance) <= read_size(width, "width")
     return near & (distance >= 0) if causal else near
+
+
+def top_k_mask(scores, k):
+    """Let each query attend to the keys of its k largest scores.
+
+    Parameters
+    ----------
+    scores : array of float, shape (..., n_q, n_k)
+        A score of -inf is never chosen. Of equal scores the first ones are, and NaN counts as the
+        largest, so that it stays in sight.
+    k : int
+        The number of keys, in tokens; beyond n_k, all of them.
+
+    Returns
+    -------
+    array of bool, shape of `scores`
+
+    Raises
+    ------
+    TypeError
+        If `scores` does not hold floats, or `k` is not a whole number.
+    ValueError
+        If `scores` is a single number, or `k` is below 0.
+
+    Source
+    ------
+    Gupta et al. 2021, *Memory-efficient Transformers via Top-k Attention*. DeepSeek-AI
+    2025, *DeepSeek-V3.2-Exp*, section 1, choose by the scores of a smaller attention, the indexer.
+
+    Examples
+    --------
+    >>> top_k_mask([[0.3, 2.0, 1.0], [5.0, 5.0, 5.0]], 2).astype(int)
+    array([[0, 1, 1],
+           [1, 1, 0]])
+    """
+    scores, k = read_floats(scores, "scores"), read_size(k, "k")
+    if scores.ndim == 0:
+        raise ValueError("scores must have an axis of keys; got a single number")
+    # Backwards, so that the last of equal scores in the sorted order is the first in the given one.
+    order = np.argsort(scores[..., ::-1], axis=-1, kind="stable")
+    largest = np.zeros(scores.shape, dtype=bool)
+    n_k = scores.shape[-1]
+    np.put_along_axis(largest, order[..., max(n_k - k, 0) :], True, axis=-1)
+    return largest[..., ::-1] & (scores != -np.inf)
 
 
 def additive(mask, dtype=np.float32):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnlib.attention import attend
+from attnlib.caches import KeyValueCache
 from attnlib.inputs import (
     quiet_nan,
     read_array,
@@ -15,8 +16,10 @@ from attnlib.inputs import (
     read_function,
     read_mask,
     read_matrix,
+    read_number,
     read_size,
     read_tokens,
+    read_vector,
     scores_shape,
 )
 
@@ -116,6 +119,11 @@ class MultiHeadAttention:
     Eqs. (1) and (2) of "Many heads". The columns of one head are adjacent in `w_q`, `w_k`
     and `w_v`: head i has columns i * d to (i + 1) * d. M is X itself in self-attention.
 
+    With `scale` s, `cap` c and `sink` z_h, the weights of head h are
+
+    .. math:: A_{ij} = \frac{e^{\tilde S_{ij}}}{e^{z_h} + \sum_m e^{\tilde S_{im}}}
+        \quad\text{with}\quad \tilde S = c \tanh(s\, Q K^\top / c)
+
     Parameters
     ----------
     w_q : array, shape (d_model, n_heads * d_k)
@@ -130,24 +138,35 @@ class MultiHeadAttention:
         Heads of keys and values, `n_heads` unless given, which it must divide: query head i uses
         key head i // (n_heads // n_kv_heads). One alone is multi-query attention.
     turn : callable, optional
-        Turns queries and keys (..., heads, n, d_k) by their positions, as `rotary` does.
+        Turns queries and keys (..., heads, n, d_k) by their positions, as `rotary` does. With a
+        cache it is given the positions, (n,), as a second argument.
     norm_q, norm_k : callable, optional
         A norm of each query and each key (..., heads, n, d_k), before they are turned.
+    scale : float, optional
+        What the scores are multiplied by; 1 / sqrt(d_k) unless given.
+    cap : float, optional
+        The largest size of a scaled score, which tanh bends towards it; none unless given. A mask
+        and `score_bias` come after it.
+    sink : array of float, shape (n_heads,), optional
+        One more score in each sum of the softmax, with no value: a head whose sink is large hands
+        over little. -inf has no effect.
 
     Raises
     ------
     TypeError
-        If a weight or a bias does not hold floats, a number of heads is not a whole number, or
-        `turn`, `norm_q` or `norm_k` cannot be called.
+        If a weight, a bias or `sink` does not hold floats, a number of heads is not a whole
+        number, `scale` or `cap` is not a number, or `turn`, `norm_q` or `norm_k` cannot be called.
     ValueError
-        If the shapes do not fit each other or the numbers of heads.
+        If the shapes do not fit each other or the numbers of heads, `scale` is not finite, `cap`
+        is not finite and above 0, or `sink` holds NaN or +inf.
 
     Source
     ------
     Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2. The paper has no biases;
     torch.nn.MultiheadAttention does. `n_kv_heads` is Ainslie et al. 2023, *GQA*, section 2.2,
     `norm_q` and `norm_k` Dehghani et al. 2023, *Scaling Vision Transformers to 22 Billion
-    Parameters*, section 2.
+    Parameters*, section 2. `cap` is Gemma Team 2024, *Gemma 2*, section 2, `sink` OpenAI 2025,
+    *gpt-oss-120b & gpt-oss-20b Model Card*, section 2.2.
     """
 
     w_q: np.ndarray
@@ -163,6 +182,9 @@ class MultiHeadAttention:
     turn: Callable | None = None
     norm_q: Callable | None = None
     norm_k: Callable | None = None
+    scale: float | None = None
+    cap: float | None = None
+    sink: np.ndarray | None = None
 
     def __post_init__(self):
         self.n_heads = read_size(self.n_heads, "n_heads", least=1)
@@ -174,6 +196,11 @@ class MultiHeadAttention:
         for name, part in (("turn", self.turn), ("norm_q", self.norm_q), ("norm_k", self.norm_k)):
             if part is not None:
                 read_function(part, name)
+        if self.scale is not None:
+            self.scale = read_number(self.scale, "scale")
+        if self.cap is not None:
+            self.cap = read_number(self.cap, "cap", "above 0")
+        self.sink = _read_sink(self.sink, self.n_heads)
         self._check_shapes()
 
     def _check_shapes(self):
@@ -253,7 +280,7 @@ class MultiHeadAttention:
         return cls(*weights, n_heads, *biases, n_kv_heads)
 
     @quiet_nan
-    def __call__(self, x, memory=None, mask=None, *, score_bias=None):
+    def __call__(self, x, memory=None, mask=None, *, score_bias=None, cache=None):
         """Let each token of `x` attend to `memory`, or to `x` itself.
 
         Parameters
@@ -266,6 +293,9 @@ class MultiHeadAttention:
             no axis for them.
         score_bias : array of float, broadcasting to (..., n_heads, n_q, n_k), optional
             Added to the scores of each head; -inf blocks.
+        cache : KeyValueCache, optional
+            The keys and values of the tokens before, to which those of `x` are added. Then n_k
+            counts both, and no token attends to a later one, whatever `mask` says.
 
         Returns
         -------
@@ -278,15 +308,19 @@ class MultiHeadAttention:
         Raises
         ------
         TypeError
-            If an array is of the wrong kind.
+            If an array or `cache` is of the wrong kind.
         ValueError
-            If a width is not the layer's, the shapes do not broadcast, or `mask` or
-            `score_bias` holds NaN or +inf.
+            If a width is not the layer's, the shapes do not broadcast or do not fit the cache,
+            `mask` or `score_bias` holds NaN or +inf, or there is a cache and a memory.
         """
         x = read_tokens(x, "x", self.w_q.shape[0])
+        if cache is not None:
+            _check_cache(cache, memory)
         memory = read_tokens(x if memory is None else memory, "memory", self.w_k.shape[0])
-        *leading, n_q, n_k = shape = scores_shape(x, memory)
-        mask = read_mask(mask, shape)
+        *leading, n_q, n_k = scores_shape(x, memory)
+        if cache is not None:
+            n_k += cache.n_kept
+        mask = read_mask(mask, (*leading, n_q, n_k))
         if score_bias is not None:
             score_bias = read_floats(score_bias, "score_bias")
             read_mask(score_bias, (*leading, self.n_heads, n_q, n_k), "score_bias")
@@ -298,7 +332,11 @@ class MultiHeadAttention:
         if self.norm_k is not None:
             keys = self.norm_k(keys)
         if self.turn is not None:
-            queries, keys = self.turn(queries), self.turn(keys)
+            positions = [] if cache is None else [np.arange(cache.n, cache.n + n_q)]
+            queries, keys = self.turn(queries, *positions), self.turn(keys, *positions)
+        if cache is not None:
+            mask = _join(cache.mask(n_q), mask)
+            keys, values = cache.extend(keys, values)
         if self.n_kv_heads < self.n_heads:  # (..., n_kv_heads, n_k, d) -> (..., n_heads, n_k, d)
             group = self.n_heads // self.n_kv_heads
             keys, values = keys.repeat(group, axis=-3), values.repeat(group, axis=-3)
@@ -306,8 +344,8 @@ class MultiHeadAttention:
             mask = mask[..., None, :, :]  # or the batch would line up with the heads
         if score_bias is not None:
             mask = _join(mask, score_bias)
-        scale = 1 / math.sqrt(queries.shape[-1])
-        heads, weights = attend(queries, keys, values, mask, False, scale)
+        scale = 1 / math.sqrt(queries.shape[-1]) if self.scale is None else self.scale
+        heads, weights = attend(queries, keys, values, mask, False, scale, self.cap, self.sink)
         return project(_merge(heads), self.w_o, self.b_o), weights  # (..., n_q, d_model)
 
 
@@ -340,13 +378,15 @@ def _merge(x):
     return x.swapaxes(-2, -3).reshape(*leading, n, n_heads * d)
 
 
-def _join(mask, score_bias):
-    """Return `mask`, which has no axis for the heads, and `score_bias` as one mask."""
-    if mask is None:
-        return score_bias
+def _join(mask, other):
+    """Return two masks as one; either may be None, and bool comes first."""
+    if mask is None or other is None:
+        return other if mask is None else mask
+    if other.dtype == bool:
+        return mask & other
     if mask.dtype == bool:
-        return np.where(mask, score_bias, -np.inf)
-    return np.add(score_bias, mask, dtype=np.float64)  # a sum can pass float16's 65504
+        return np.where(mask, other, -np.inf)
+    return np.add(other, mask, dtype=np.float64)  # a sum can pass float16's 65504
 
 
 def _read_kv_heads(n_kv_heads, n_heads):
@@ -357,6 +397,24 @@ def _read_kv_heads(n_kv_heads, n_heads):
     if n_heads % n_kv_heads:
         raise ValueError(f"n_heads must be divisible by n_kv_heads; got {n_heads} and {n_kv_heads}")
     return n_kv_heads
+
+
+def _read_sink(sink, n_heads):
+    """Return the sinks as an array of floats (n_heads,); None stays None."""
+    sink = read_vector(sink, "sink", n_heads)
+    if sink is not None and not (sink < np.inf).all():
+        raise ValueError(
+            f"sink must hold finite numbers, or -inf for no effect; got {sink[~(sink < np.inf)][0]}"
+        )
+    return sink
+
+
+def _check_cache(cache, memory):
+    """Refuse what is no cache, and one of tokens that attend to others than themselves."""
+    if not isinstance(cache, KeyValueCache):
+        raise TypeError(f"cache must be a KeyValueCache; got {type(cache).__name__}")
+    if memory is not None:
+        raise ValueError("memory must be None with a cache, which is for self-attention; got both")
 
 
 def _read_projection(w, b, letter):

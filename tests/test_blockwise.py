@@ -1,5 +1,9 @@
-"""Blockwise attention: the numbers of the plain one for every block, and memory that is linear."""
+"""Blockwise attention: the numbers of the plain one for every block, and memory that is linear.
 
+And the same numbers from groups of keys, joined in any order.
+"""
+
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -8,8 +12,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnlib import additive, blockwise_attention, padding_mask, scaled_dot_product_attention
-from tests.helpers import REFUSED, raises, steady
+from attnlib import (
+    MultiHeadAttention,
+    additive,
+    blockwise_attention,
+    merge_partials,
+    padding_mask,
+    scaled_dot_product_attention,
+)
+from tests.helpers import NOT_FLOATS, REFUSED, raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -166,3 +177,69 @@ def test_errors_are_those_of_the_plain_one(inputs, options):
         scaled_dot_product_attention(*inputs, **options)
     with raises(plain.type, str(plain.value)):
         blockwise_attention(*inputs, **options)
+
+
+# Groups of keys
+
+
+def partial_results(queries, keys, values, mask=True):
+    """Return m, l and o of one group of keys."""
+    scores = np.where(mask, queries @ keys.mT, -np.inf)
+    m = scores.max(-1, initial=-np.inf)
+    exponentials = np.exp(scores - np.where(m == -np.inf, 0, m)[..., None])
+    return m, exponentials.sum(-1), exponentials @ values
+
+
+@steady
+@given(st.permutations(range(5)), st.integers(1, 4), st.sampled_from([0, 1, -1, -3]), st.booleans())
+def test_groups_join_in_any_order_and_in_any_number(order, cut, axis, far):
+    queries, keys, values = arrays(BATCH, HEADS)
+    mask = holes()
+    if far:
+        keys = keys * 300  # scores whose exponentials overflow unless each group has its maximum
+    bounds = [0, 1, 7, 8, 8, N_K]  # one of the groups is empty
+    groups = [
+        partial_results(queries, keys[..., i:j, :], values[..., i:j, :], mask[:, i:j])
+        for i, j in itertools.pairwise(bounds)
+    ]
+    groups = [groups[i] for i in order]
+
+    def join(groups):
+        m, l, o = zip(*groups, strict=True)  # noqa: E741
+        at = axis % 4
+        return merge_partials(np.stack(m, at), np.stack(l, at), np.stack(o, at), axis)
+
+    _, l, o = join([join(groups[:cut]), join(groups[cut:])])  # noqa: E741
+    expected, _ = scaled_dot_product_attention(queries, keys, values, mask, scale=1.0)
+    got = o / np.where(l == 0, 1, l)[..., None]
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
+
+
+def test_a_sink_is_one_more_group():
+    one = np.ones((1, 1))
+    x, sink = np.array([[0.5], [-2.0], [3.0]]), 0.7
+    m, l, o = partial_results(x, x, x)  # noqa: E741
+    m, l, o = merge_partials(  # noqa: E741
+        np.stack([m, np.full(3, sink)]), np.stack([l, np.ones(3)]), np.stack([o, np.zeros((3, 1))])
+    )
+    expected, _ = MultiHeadAttention(one, one, one, one, 1, sink=[sink])(x)
+    np.testing.assert_allclose(o / l[:, None], expected, rtol=0, atol=1e-14)
+
+
+def test_merging_keeps_dtypes_and_refuses():
+    m, l, o = np.zeros((2, 3)), np.ones((2, 3)), np.ones((2, 3, 5))  # noqa: E741
+    found = merge_partials(*(x.astype(np.float32) for x in (m, l, o)))
+    assert [x.dtype.type for x in found] == [np.float32] * 3
+    assert [x.shape for x in found] == [(3,), (3,), (3, 5)]
+    shapes = "m and l must have one shape, and o one axis more, of the values; got "
+    with raises(ValueError, f"{shapes}(2, 3), (2, 4) and (2, 3, 5)"):
+        merge_partials(m, np.ones((2, 4)), o)
+    with raises(ValueError, f"{shapes}(2, 3), (2, 3) and (2, 4, 5)"):
+        merge_partials(m, l, np.ones((2, 4, 5)))
+    axis = "axis must be a whole number from -2 to 1 for m of shape (2, 3); got 2"
+    with raises(ValueError, axis):
+        merge_partials(m, l, o, axis=2)
+    with raises(ValueError, "there must be at least one group along axis 0 of m; got (0, 3)"):
+        merge_partials(m[:0], l[:0], o[:0])
+    with raises(TypeError, f"l {NOT_FLOATS} int64"):
+        merge_partials(m, l.astype(int), o)

@@ -1,8 +1,10 @@
 """Feed-forward networks and activations: by hand, against PyTorch, without SciPy, every error."""
 
 import ast
+import math
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,16 @@ import pytest
 import torch
 from torch.nn import functional
 
-from attnlib import FeedForward, SwiGLU, feed_forward, gelu, relu, silu
+from attnlib import (
+    ClampedSwiGLU,
+    FeedForward,
+    SwiGLU,
+    feed_forward,
+    gelu,
+    gelu_tanh,
+    relu,
+    silu,
+)
 from tests.helpers import BATCH, D_FF, D_MODEL, DTYPES, NOT_FLOATS, N, raises, stirred, tokens
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -18,7 +29,8 @@ pytestmark = pytest.mark.filterwarnings("error")
 TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
 ACTIVATIONS = {"relu": relu, "gelu": gelu}
 SHARE = "w_1 (d_model, d_ff) and w_2 (d_ff, d_model) must be matrices that share d_ff; got"
-ELEMENTWISE = ACTIVATIONS | {"silu": silu}
+ELEMENTWISE = ACTIVATIONS | {"silu": silu, "gelu_tanh": gelu_tanh}
+THEIRS = {"gelu_tanh": partial(functional.gelu, approximate="tanh")}
 
 
 def test_relu_and_gelu_by_hand():
@@ -31,7 +43,8 @@ def test_relu_and_gelu_by_hand():
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_activations_equal_torch(name, dtype):
     x = np.linspace(-9, 9, 1001).astype(dtype).reshape(7, 11, 13)
-    expected = getattr(functional, name)(torch.from_numpy(x)).numpy()
+    theirs = THEIRS.get(name) or getattr(functional, name)
+    expected = theirs(torch.from_numpy(x)).numpy()
     got = ELEMENTWISE[name](x)
     assert got.dtype == dtype
     np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE[dtype])
@@ -78,6 +91,29 @@ def test_a_gated_network_equals_torch(dtype, parity):
     t = torch.from_numpy(x)
     expected = (functional.silu(t @ gate) * (t @ up)) @ down
     parity("SwiGLU", "none", SwiGLU(*weights)(x), expected.numpy())
+
+
+def test_biases_and_another_activation_equal_torch(parity):
+    x = tokens(BATCH, N, D_MODEL)
+    shapes = (D_MODEL, D_FF), (D_MODEL, D_FF), (D_FF, D_MODEL), (D_FF,), (D_FF,), (D_MODEL,)
+    fields = [tokens(*shape, seed=seed) for seed, shape in enumerate(shapes)]
+    gate, up, down, b_gate, b_up, b_down = map(torch.from_numpy, fields)
+    t = torch.from_numpy(x)
+    gated = functional.gelu(t @ gate + b_gate, approximate="tanh") * (t @ up + b_up)
+    parity("GeGLU", "none", SwiGLU(*fields, gelu_tanh)(x), (gated @ down + b_down).numpy())
+
+
+def test_the_limits_of_a_clamped_network_by_hand():
+    one = np.eye(1)
+    network = ClampedSwiGLU(one, -one, one, [0.0], [0.5], [0.25], limit=3.0, slope=2.0)
+    swish = [x / (1 + math.exp(-2 * x)) for x in (1.0, 3.0, -9.0)]
+    # The gate stops at 3 above and nowhere below, the other product at both -3 and 3.
+    expected = [[swish[0] * 0.5 + 0.25], [swish[1] * -2 + 0.25], [swish[2] * 4 + 0.25]]
+    np.testing.assert_allclose(network([[1.0], [9.0], [-9.0]]), expected, rtol=1e-14)
+    with raises(ValueError, "limit must be finite and above 0; got 0"):
+        ClampedSwiGLU(one, one, one, limit=0)
+    with raises(TypeError, "slope must be a number; got str"):
+        ClampedSwiGLU(one, one, one, slope="1")
 
 
 WITHOUT_SCIPY = """
@@ -130,6 +166,10 @@ def test_activations_refuse_what_does_not_hold_floats(activation):
             "got (6, 4) and (5, 6)",
         ),
         ({"w_down": np.ones((4, 6), int)}, TypeError, f"w_down {NOT_FLOATS} int64"),
+        ({"b_gate": np.ones(6)}, ValueError, "b_gate must have shape (4,); got (6,)"),
+        ({"b_up": np.ones(6)}, ValueError, "b_up must have shape (4,); got (6,)"),
+        ({"b_down": np.ones(4)}, ValueError, "b_down must have shape (6,); got (4,)"),
+        ({"activation": None}, TypeError, "activation must be a function; got NoneType"),
     ],
 )
 def test_a_gated_network_refuses(changes, error, message):

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
 MATHEMATICS = {"attention", "masks", "positions", "multihead", "norms", "feed_forward", "layers"}
-MATHEMATICS |= {"blockwise", "gradients"}
+MATHEMATICS |= {"blockwise", "caches", "experts", "gradients", "linear"}
 BELOW = {"numpy", "inputs"}  # what all of the mathematics stands on
 # What each module of attnlib may import besides the standard library. Imports point down.
 MAY_IMPORT = {
@@ -38,9 +38,12 @@ MAY_IMPORT = {
     "attention": BELOW,
     "masks": BELOW,
     "positions": BELOW,
-    "multihead": BELOW | {"attention"},
+    "caches": BELOW,
+    "multihead": BELOW | {"attention", "caches"},
     "norms": BELOW,
     "feed_forward": BELOW | {"scipy", "multihead"},
+    "experts": BELOW | {"attention", "masks", "multihead"},
+    "linear": BELOW,
     "layers": BELOW | {"multihead", "norms", "feed_forward"},
     "blockwise": BELOW | {"attention"},
     "gradients": BELOW | {"attention"},

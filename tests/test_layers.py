@@ -318,8 +318,80 @@ def test_a_layer_reads_its_mask_once_and_checks_little_else():
         sys.setprofile(count)
         layer(x, mask)
         sys.setprofile(None)
-        assert 10 < len(calls) <= 42, calls
+        assert 10 < len(calls) <= 48, calls
         assert calls.count("read_mask") == 1
+
+
+def test_four_places_for_a_norm():
+    """What each placement computes, from the parts themselves."""
+    layer, x = encoder_layer(), tokens(BATCH, N, D_MODEL)
+    attend, network = (lambda y: layer.attention(y)[0]), layer.feed_forward
+    norms = [moved(RMSNorm(np.ones(D_MODEL)), seed) for seed in range(4)]
+    a, b, c, d = norms
+    after = {"after_1": c, "after_2": d}
+    for norm_first, placed, first, last in (
+        # OLMo 2: after alone, wherever the other norms would stand.
+        (False, after, lambda y: y + c(attend(y)), lambda y: y + d(network(y))),
+        (True, after, lambda y: y + c(attend(y)), lambda y: y + d(network(y))),
+        # Gemma: before and after.
+        (
+            True,
+            {"norm_1": a, "norm_2": b, **after},
+            lambda y: y + c(attend(a(y))),
+            lambda y: y + d(network(b(y))),
+        ),
+        (
+            False,
+            {"norm_1": a, "norm_2": b, **after},
+            lambda y: a(y + c(attend(y))),
+            lambda y: b(y + d(network(y))),
+        ),
+        (False, {}, lambda y: y + attend(y), lambda y: y + network(y)),
+    ):
+        built = EncoderLayer(layer.attention, network, norm_first=norm_first, **placed)
+        np.testing.assert_allclose(built(x)[0], last(first(x)), rtol=0, atol=1e-12)
+
+
+def test_any_attention_is_a_part():
+    seen = []
+
+    def mean_of_all(x, mask=None):
+        seen.append(mask)
+        return np.broadcast_to(x.mean(-2, keepdims=True), x.shape), None
+
+    layer, x, mask = EncoderLayer(mean_of_all, np.negative), tokens(BATCH, N, D_FF), causal_mask(N)
+    output, weights = layer(x, mask)
+    assert weights is None and seen == [mask]
+    np.testing.assert_allclose(output, np.zeros_like(x), rtol=0, atol=1e-15)
+    assert layer.d_model is None
+    assert replace(layer, norm_2=RMSNorm(np.ones(D_FF))).d_model == D_FF
+    assert Encoder([layer, encoder_layer()], LayerNorm(np.ones(D_MODEL))).layers[0] is layer
+    assert Encoder([layer], RMSNorm())(x)[0].shape == x.shape
+
+
+@pytest.mark.parametrize(
+    ("attention", "error", "message"),
+    [
+        (
+            lambda x, mask: np.stack([x, x]),
+            TypeError,
+            "attention must return (output, weights); got ndarray",
+        ),
+        (
+            lambda x, mask: (x, None, None),
+            TypeError,
+            "attention must return (output, weights); got tuple",
+        ),
+        (
+            lambda x, mask: (x[..., :1, :], None),
+            ValueError,
+            "attention must return an output of shape (2, 3, 6); got (2, 1, 6)",
+        ),
+    ],
+)
+def test_a_layer_refuses_what_an_attention_returns(attention, error, message):
+    with raises(error, message):
+        small(EncoderLayer, attention=attention)(np.ones((2, 3, 6)))
 
 
 # One token at a time
@@ -571,6 +643,7 @@ def wider(d_q=6, d_memory=6, d_out=6):
 
 
 WIDTHS = "attention and feed-forward must lead from one width back to it; got"
+KIND = "must be a MultiHeadAttention; got"
 NORM_WIDTH = "must be as wide as the layer, 6; got"
 
 
@@ -578,7 +651,6 @@ NORM_WIDTH = "must be as wide as the layer, 6; got"
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"attention": None}, TypeError, "attention must be a MultiHeadAttention; got NoneType"),
         ({"attention": wider(d_q=5)}, ValueError, f"{WIDTHS} [5, 6]"),
         ({"attention": wider(d_memory=7)}, ValueError, f"{WIDTHS} [6, 7]"),
         ({"attention": wider(d_out=8)}, ValueError, f"{WIDTHS} [6, 8]"),
@@ -611,10 +683,11 @@ def test_layers_refuse(kind, changes, error, message):
         (
             {"cross_attention": 1},
             TypeError,
-            "cross_attention must be a MultiHeadAttention; got int",
+            f"cross_attention {KIND} int",
         ),
         ({"cross_attention": wider(d_q=5)}, ValueError, f"{WIDTHS} [5, 6]"),
         ({"cross_attention": wider(d_out=7)}, ValueError, f"{WIDTHS} [6, 7]"),
+        ({"attention": np.negative}, TypeError, f"attention {KIND} ufunc"),
         ({"norm_3": LayerNorm(np.ones(5))}, ValueError, f"norm_3 {NORM_WIDTH} 5"),
         ({"norm_3": None}, TypeError, "norm_3 must be a function; got NoneType"),
     ],
@@ -622,6 +695,24 @@ def test_layers_refuse(kind, changes, error, message):
 def test_a_decoder_layer_refuses(changes, error, message):
     with raises(error, message):
         small(DecoderLayer, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"attention": None}, TypeError, "attention must be a function; got NoneType"),
+        ({"after_1": 1}, TypeError, "after_1 must be a function; got int"),
+        ({"after_2": LayerNorm(np.ones(5))}, ValueError, f"after_2 {NORM_WIDTH} 5"),
+        (
+            {"attention": lambda x, mask: (x, mask), "norm_1": LayerNorm(np.ones(5))},
+            ValueError,
+            f"norm_1 {NORM_WIDTH} 5",
+        ),
+    ],
+)
+def test_an_encoder_layer_refuses(changes, error, message):
+    with raises(error, message):
+        small(EncoderLayer, **changes)
 
 
 @pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnlib import additive, blocked, causal_mask, padding_mask, window_mask
-from tests.helpers import raises, steady
+from attnlib import additive, blocked, causal_mask, padding_mask, top_k_mask, window_mask
+from tests.helpers import NOT_FLOATS, raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -49,6 +49,38 @@ def test_all_are_bool_and_combine():
     assert mask.dtype == bool
     assert picture(mask[0]) == ["x....", "xx...", ".xx..", "..x..", "....."]
     assert picture(mask[1]) == ["x....", "xx...", ".xx..", "..xx.", "...xx"]
+
+
+def test_the_largest_scores_by_hand():
+    scores = [[1.0, 5, 3, 2], [7, 7, 7, 7], [-np.inf, 0, -np.inf, -9], [np.nan, 4, np.nan, 5]]
+    assert picture(top_k_mask(scores, 2)) == [".xx.", "xx..", ".x.x", "x.x."]
+    assert picture(top_k_mask(scores, 3)) == [".xxx", "xxx.", ".x.x", "x.xx"]
+    assert picture(top_k_mask(scores, 9)) == ["xxxx", "xxxx", ".x.x", "xxxx"]
+    assert not top_k_mask(scores, 0).any()
+    assert top_k_mask(np.ones((0, 3)), 2).shape == (0, 3)
+    assert top_k_mask(np.ones((3, 0)), 2).shape == (3, 0)
+
+
+@steady
+@given(st.integers(0, 11), st.integers(1, 7), st.integers(0, 9))
+def test_none_that_is_left_out_is_larger_than_one_that_is_chosen(n_k, k, seed):
+    scores = np.random.default_rng(seed).integers(-3, 4, (2, 5, n_k)).astype(np.float32)
+    chosen = top_k_mask(scores, k)
+    assert chosen.dtype == bool and (chosen.sum(-1) == min(k, n_k)).all()
+    least = np.where(chosen, scores, np.inf).min(-1, initial=np.inf)
+    most = np.where(chosen, -np.inf, scores).max(-1, initial=-np.inf)
+    assert (least >= most).all()
+
+
+def test_top_k_refuses():
+    with raises(TypeError, f"scores {NOT_FLOATS} int64"):
+        top_k_mask([[1, 2]], 1)
+    with raises(ValueError, "scores must have an axis of keys; got a single number"):
+        top_k_mask(1.0, 1)
+    with raises(ValueError, "k must be 0 or more; got -1"):
+        top_k_mask([1.0], -1)
+    with raises(TypeError, "k must be a whole number; got 1.0"):
+        top_k_mask([1.0], 1.0)
 
 
 def test_sizes_may_be_numpy_integers():

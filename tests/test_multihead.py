@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from torch.nn import functional
 
 from attnlib import (
+    KeyValueCache,
     MultiHeadAttention,
     RMSNorm,
     additive,
@@ -24,6 +25,7 @@ from attnlib import (
     scaled_dot_product_attention,
     softmax,
     split_heads,
+    window_mask,
 )
 from attnlib.bridge import from_torch
 from tests.helpers import (
@@ -97,7 +99,135 @@ def test_chai_piyo_with_two_heads():
     np.testing.assert_allclose(output, expected, rtol=0, atol=5e-6)
 
 
+def scores_as_they_are(**options):
+    """Return one head whose scores are the product of two numbers, and whose output is a value."""
+    one = np.ones((1, 1))
+    return MultiHeadAttention(one, one, one, one, 1, **options)
+
+
+def test_a_scale_a_cap_and_a_sink_by_hand():
+    x = np.array([[2.0], [1.0]])  # scores 4, 2 and 2, 1
+    _, weights = scores_as_they_are(scale=math.log(2))(x)
+    np.testing.assert_allclose(weights[0], [[0.8, 0.2], [2 / 3, 1 / 3]], rtol=1e-14)
+    _, weights = scores_as_they_are(cap=3.0)(x)
+    capped = [3 * math.tanh(score / 3) for score in (4, 2)]
+    np.testing.assert_allclose(weights[0, 0], softmax(capped), rtol=1e-14)
+    # ln 2 times 4 and 2 make 16 and 4; the sink ln 30 adds 30 to their sum.
+    output, weights = scores_as_they_are(scale=math.log(2), sink=[math.log(30)])(x)
+    np.testing.assert_allclose(weights[0, 0], [0.32, 0.08], rtol=1e-14)
+    np.testing.assert_allclose(output[0], [0.72], rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_extremes_of_a_sink(dtype):
+    attention, x = random_layer(dtype), tokens(BATCH, N, D_MODEL, dtype=dtype)
+    blocked = padding_mask([3, 0, 7], N)
+    with np.errstate(all="raise"):
+        plain = attention(x, mask=blocked)[1]
+        none = replace(attention, sink=np.full(HEADS, -np.inf))(x, mask=blocked)[1]
+        np.testing.assert_array_equal(none, plain)
+        output, weights = replace(attention, sink=np.full(HEADS, 1e300))(x, mask=blocked)
+    assert (weights == 0).all() and weights.dtype == output.dtype == dtype
+    np.testing.assert_array_equal(output, np.broadcast_to(attention.b_o, output.shape))
+
+
+@steady
+@given(st.floats(-50, 50), st.floats(0.1, 50), st.integers(0, 5))
+def test_a_sink_is_a_key_whose_value_is_zero(sink, cap, seed):
+    """And a cap bounds every score, however long the queries are."""
+    x = tokens(N, 1, seed=seed) * 20
+    output, weights = scores_as_they_are(cap=cap, sink=[sink])(x)
+    scores = cap * np.tanh(x @ x.T / cap)
+    with_sink = softmax(np.hstack([scores, np.full((N, 1), sink)]))
+    np.testing.assert_allclose(weights[0], with_sink[:, :-1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(output, with_sink @ np.vstack([x, [[0.0]]]), rtol=0, atol=1e-10)
+
+
+# With a cache
+
+
+@pytest.mark.parametrize("window", [None, 1, 3, 17])
+@pytest.mark.parametrize("pieces", [[1] * 13, [5, 1, 0, 7], [13]])
+def test_pieces_with_a_cache_are_one_pass_with_a_mask(pieces, window):
+    rng, turn = np.random.default_rng(0), partial(rotary, layout="halves", base=10.0)
+    attention = MultiHeadAttention.init(24, 6, rng, n_kv_heads=2, dtype=np.float64)
+    attention = replace(attention, turn=turn, norm_k=RMSNorm(), cap=2.0, sink=tokens(6, seed=3))
+    x, n = tokens(BATCH, 13, 24), 13
+    mask = causal_mask(n) if window is None else window_mask(n, window - 1, causal=True)
+    expected, weights = attention(x, mask=mask)
+    cache, found, first = KeyValueCache(window), [], 0
+    for size in pieces:
+        piece = x[:, first : first + size]
+        output, seen = attention(piece, cache=cache)
+        rows = weights[..., first : first + size, first + size - seen.shape[-1] : first + size]
+        np.testing.assert_allclose(seen, rows, rtol=0, atol=1e-12)
+        found.append(output)
+        first += size
+        assert cache.n == first
+        assert cache.n_kept == (first if window is None else min(first, window - 1))
+    np.testing.assert_allclose(np.concatenate(found, axis=1), expected, rtol=0, atol=1e-12)
+
+
+def test_a_mask_hides_more_than_a_cache_does():
+    attention, x = random_layer(), tokens(BATCH, N, D_MODEL)
+    hidden = padding_mask([3, 7, 1], N)
+    expected = attention(x, mask=hidden & causal_mask(N))[0]
+    for mask in (hidden, additive(hidden)):
+        cache = KeyValueCache()
+        first = attention(x[:, :4], mask=mask[..., :4], cache=cache)[0]
+        rest = attention(x[:, 4:], mask=mask, cache=cache)[0]
+        np.testing.assert_allclose(np.concatenate([first, rest], 1), expected, rtol=0, atol=1e-12)
+    near = KeyValueCache(3)
+    attention(x[:, :4], cache=near)
+    rest, weights = attention(x[:, 4:], mask=hidden[..., 2:], cache=near)  # the last two are kept
+    expected = attention(x, mask=hidden & window_mask(N, 2, causal=True))[0]
+    np.testing.assert_allclose(rest, expected[:, 4:], rtol=0, atol=1e-12)
+    assert weights.shape == (BATCH, HEADS, 3, 5)
+
+
+def test_a_cache_refuses():
+    attention, cache = random_layer(), KeyValueCache()
+    attention(tokens(BATCH, N, D_MODEL), cache=cache)
+    shape = (BATCH, HEADS, N, D_K)
+    kept = f"keys must have the shape of those in the cache, {shape}, the number of tokens apart; "
+    with raises(ValueError, f"{kept}got {(BATCH + 1, *shape[1:])}"):
+        attention(tokens(BATCH + 1, N, D_MODEL), cache=cache)
+    assert cache.n == cache.n_kept == N  # nothing of it was taken
+    with raises(TypeError, "cache must be a KeyValueCache; got dict"):
+        attention(tokens(N, D_MODEL), cache={})
+    x = tokens(BATCH, N, D_MODEL)
+    needed = "memory must be None with a cache, which is for self-attention; got both"
+    with raises(ValueError, needed):
+        attention(x, x, cache=cache)
+    with raises(ValueError, "window must be 1 or more; got 0"):
+        KeyValueCache(0)
+    with raises(TypeError, "window must be a whole number; got 2.0"):
+        KeyValueCache(2.0)
+    needed = f"mask must broadcast to (..., n_q, n_k) = {(BATCH, N, 2 * N)}; got {(N, N)}"
+    with raises(ValueError, needed):
+        attention(x, mask=causal_mask(N), cache=cache)
+
+
 # Against PyTorch
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_scale_a_cap_and_sinks_equal_torch(dtype, parity):
+    attention, x = random_layer(dtype), tokens(BATCH, N, D_MODEL, dtype=dtype)
+    sink = tokens(HEADS, dtype=dtype, seed=5)
+    got, _ = replace(attention, scale=0.3, cap=1.5, sink=sink)(x, mask=causal_mask(N))
+    t, w = torch.from_numpy, {name: torch.from_numpy(getattr(attention, name)) for name in (
+        "w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v", "b_o")}  # fmt: skip
+    queries, keys, values = (
+        (t(x) @ w[f"w_{letter}"] + w[f"b_{letter}"]).unflatten(-1, (HEADS, -1)).transpose(1, 2)
+        for letter in "qkv"
+    )
+    scores = 1.5 * torch.tanh(queries @ keys.mT * 0.3 / 1.5)
+    scores = scores.masked_fill(~t(causal_mask(N)), -torch.inf)
+    with_sink = torch.cat([scores, t(sink)[None, :, None, None].expand(BATCH, -1, N, 1)], -1)
+    heads = with_sink.softmax(-1)[..., :-1] @ values
+    expected = heads.transpose(1, 2).flatten(-2) @ w["w_o"] + w["b_o"]
+    parity("MultiHeadAttention, cap and sink", "causal", got, expected.numpy())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -527,6 +657,32 @@ def test_refuses_heads_of_keys_that_are_no_whole_number(n_kv_heads):
 def test_refuses_parts_that_cannot_be_called(name):
     with raises(TypeError, f"{name} must be a function; got str"):
         MultiHeadAttention(**fields(**{name: "halves"}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"scale": np.inf}, ValueError, "scale must be finite; got inf"),
+        ({"scale": "1"}, TypeError, "scale must be a number; got str"),
+        ({"cap": 0.0}, ValueError, "cap must be finite and above 0; got 0.0"),
+        ({"cap": True}, TypeError, "cap must be a number; got bool"),
+        ({"sink": [1.0]}, ValueError, "sink must have shape (2,); got (1,)"),
+        ({"sink": [1, 2]}, TypeError, f"sink {NOT_FLOATS} int64"),
+        (
+            {"sink": [0.0, np.nan]},
+            ValueError,
+            "sink must hold finite numbers, or -inf for no effect; got nan",
+        ),
+        (
+            {"sink": [np.inf, 0.0]},
+            ValueError,
+            "sink must hold finite numbers, or -inf for no effect; got inf",
+        ),
+    ],
+)
+def test_refuses_a_scale_a_cap_or_a_sink(changes, error, message):
+    with raises(error, message):
+        replace(random_layer(), **changes)
 
 
 @pytest.mark.parametrize("n_heads", [2.0, "2", None, True])

@@ -6,7 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from attnlib import alibi_bias, relative_position_bias, rotary, sinusoidal_positions
+from attnlib import (
+    alibi_bias,
+    relative_position_bias,
+    rotary,
+    rotary_frequencies,
+    sinusoidal_positions,
+)
 from tests.helpers import raises, tokens
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -207,6 +213,112 @@ def test_relative_bias_keeps_the_dtype_and_the_table(dtype):
     assert relative_position_bias(table, 2, 0).shape == (HEADS, 2, 0)
 
 
+# Stretched
+
+
+def test_each_rule_by_hand():
+    f, gain = rotary_frequencies(8, base=16.0)
+    np.testing.assert_allclose(f, [1, 1 / 2, 1 / 4, 1 / 8], rtol=1e-15)
+    assert gain == 1
+
+    def stretched(**stretch):
+        return rotary_frequencies(8, base=16.0, stretch={"factor": 4.0} | stretch)
+
+    np.testing.assert_allclose(stretched(rope_type="linear")[0], f / 4, rtol=1e-15)
+    np.testing.assert_array_equal(stretched(type="linear")[0], f / 4)  # as older files say it
+    # The slowest pair as in "linear", the fastest as before, a power between them.
+    ntk = [1, 4 ** (-1 / 3) / 2, 4 ** (-2 / 3) / 4, 1 / 32]
+    np.testing.assert_allclose(stretched(rope_type="ntk")[0], ntk, rtol=1e-14)
+    # 20 pi positions are 10, 5, 2.5 and 1.25 turns; 1.25 is half of the way from .25 to 2.25.
+    limits = {"low_freq_factor": 0.25, "high_freq_factor": 2.25}
+    trained = {"original_max_position_embeddings": 20 * math.pi}
+    found, gain = stretched(rope_type="llama3", **limits, **trained)
+    np.testing.assert_allclose(found, [1, 1 / 2, 1 / 4, 5 / 64], rtol=1e-14)
+    assert gain == 1
+    # Of 10 L / L turns, pair log2(10 / 8) = .3 makes 8, and pair log2(10 / 1.5) = 2.7 makes 1.5.
+    rounded = {"beta_fast": 8.0, "beta_slow": 1.5}
+    found, gain = stretched(rope_type="yarn", **rounded, **trained)
+    np.testing.assert_allclose(found, [1, 3 / 8, 1 / 8, 1 / 32], rtol=1e-14)
+    assert math.isclose(gain, 1 + 0.1 * math.log(4))
+    # Beyond the first pair it begins with that one, and beyond pair d - 1 = 7 it ends there.
+    found, _ = stretched(rope_type="yarn", beta_fast=80, beta_slow=0.01, **trained)
+    np.testing.assert_allclose(found, f * (1 - np.arange(4) / 7 * 3 / 4), rtol=1e-14)
+    first, last = math.log2(10 / 8), math.log2(10 / 1.5)
+    kept = 1 - np.clip((np.arange(4) - first) / (last - first), 0, 1)
+    exact = stretched(rope_type="yarn", truncate=False, attention_factor=3.0, **rounded, **trained)
+    np.testing.assert_allclose(exact[0], f * (kept + (1 - kept) / 4), rtol=1e-14)
+    assert exact[1] == 3
+
+
+def test_the_dynamic_rule_grows_with_the_text():
+    stretch = {"rope_type": "dynamic", "factor": 3.0, "original_max_position_embeddings": 10}
+    for length, factor in ((0, 1), (10, 1), (11, 1.3), (20, 4)):
+        got, _ = rotary_frequencies(10, stretch=stretch, length=length)
+        ntk = {"rope_type": "ntk", "factor": factor}
+        np.testing.assert_allclose(got, rotary_frequencies(10, stretch=ntk)[0], rtol=1e-14)
+    with raises(TypeError, "length must be a whole number; got None"):
+        rotary_frequencies(10, stretch=stretch)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rotary_takes_frequencies_and_a_gain(layout):
+    x = tokens(BATCH, N, D)
+    frequencies, _ = rotary_frequencies(D, base=50.0)
+    expected = rotary(x, base=50.0, layout=layout, scale=3.0)
+    got = rotary(x, layout=layout, scale=3.0, frequencies=frequencies, gain=2.5)
+    np.testing.assert_allclose(got, 2.5 * expected, rtol=0, atol=1e-14)
+    linear, _ = rotary_frequencies(D, base=50.0, stretch={"rope_type": "linear", "factor": 3.0})
+    got = rotary(x, layout=layout, frequencies=linear)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-14)
+
+
+FIELDS = "stretch must have the fields of "
+
+
+@pytest.mark.parametrize(
+    ("d", "options", "error", "message"),
+    [
+        (3, {}, ValueError, "d must be even, as rotary turns in pairs; got 3"),
+        (0, {}, ValueError, "d must be 2 or more; got 0"),
+        (4, {"base": 0}, ValueError, "base must be finite and above 0; got 0"),
+        (4, {"stretch": "yarn"}, TypeError, "stretch must be a dict; got str"),
+        (
+            4,
+            {"stretch": {"rope_type": "longrope"}},
+            ValueError,
+            "rope_type must be one of default, linear, ntk, dynamic, llama3, yarn; got 'longrope'",
+        ),
+        (
+            4,
+            {"stretch": {"rope_type": "linear"}},
+            ValueError,
+            f'{FIELDS}"linear"; missing: factor; unknown: none',
+        ),
+        (
+            4,
+            {"stretch": {"type": "ntk", "factor": 2, "beta_fast": 3}},
+            ValueError,
+            f'{FIELDS}"ntk"; missing: none; unknown: beta_fast',
+        ),
+        (
+            4,
+            {"stretch": {"rope_type": "linear", "factor": None}},
+            TypeError,
+            "factor must be a number; got NoneType",
+        ),
+        (
+            2,
+            {"stretch": {"rope_type": "ntk", "factor": 2}},
+            ValueError,
+            "d must be 4 or more to stretch by a larger base; got 2",
+        ),
+    ],
+)
+def test_frequencies_refuse(d, options, error, message):
+    with raises(error, message):
+        rotary_frequencies(d, **options)
+
+
 # Errors
 
 
@@ -231,7 +343,7 @@ CALLS = {
 }
 
 
-NUMBERS = [("sinusoidal", "base"), ("rotary", "base"), ("rotary", "scale")]
+NUMBERS = [("sinusoidal", "base"), ("rotary", "base"), ("rotary", "scale"), ("rotary", "gain")]
 
 
 @pytest.mark.parametrize(("call", "name"), NUMBERS)
@@ -306,6 +418,11 @@ def test_refuses_another_dtype(call):
             np.ones((2, 4)),
             {"layout": "half"},
             'layout must be "interleaved" or "halves"; got \'half\'',
+        ),
+        (
+            np.ones((2, 4)),
+            {"frequencies": np.ones(4)},
+            "frequencies must have shape (2,); got (4,)",
         ),
         (np.ones((2, 4)), {"layout": 0}, 'layout must be "interleaved" or "halves"; got 0'),
     ],

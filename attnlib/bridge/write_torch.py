@@ -73,6 +73,8 @@ def _write_attention(layer):
 def _write_encoder_layer(layer):
     from torch import nn
 
+    for name in ("after_1", "after_2"):
+        _check_none(name, getattr(layer, name))
     module = nn.TransformerEncoderLayer(**_options(layer, [layer.attention]))
     _fill_attention(module.self_attn, layer.attention)
     _fill_feed_forward(module, layer.feed_forward)
@@ -112,6 +114,7 @@ def _write_encoder(encoder):
 def _options(layer, attentions):
     """Return how torch builds a layer like this one."""
     for attention in attentions:
+        _check_kind(attention, MultiHeadAttention, "attention")
         _check_attention(attention)
         if attention.w_k.shape[0] != layer.d_model:
             raise ValueError(
@@ -192,9 +195,8 @@ def _check_attention(layer):
             f"keys must have as many heads as queries, {layer.n_heads}, for torch; "
             f"got n_kv_heads = {layer.n_kv_heads}"
         )
-    for name, part in (("turn", layer.turn), ("norm_q", layer.norm_q), ("norm_k", layer.norm_k)):
-        if part is not None:
-            raise ValueError(f"{name} must be None for torch; got {part!r}")
+    for name in ("turn", "norm_q", "norm_k", "scale", "cap", "sink"):
+        _check_none(name, getattr(layer, name))
     d_model = layer.w_q.shape[0]
     shapes = [layer.w_q.shape[1:], layer.w_k.shape[1:], layer.w_v.shape[1:], layer.w_o.shape]
     if shapes != [(d_model,)] * 3 + [(d_model, d_model)]:
@@ -203,6 +205,12 @@ def _check_attention(layer):
             f"{layer.w_q.shape}, w_k {layer.w_k.shape}, w_v {layer.w_v.shape}, w_o "
             f"{layer.w_o.shape}"
         )
+
+
+def _check_none(name, part):
+    """Refuse an option that torch's layers do not have."""
+    if part is not None:
+        raise ValueError(f"{name} must be None for torch; got {part!r}")
 
 
 def _check_kind(part, kind, name):

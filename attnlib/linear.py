@@ -1,0 +1,144 @@
+"""Attention without a softmax, whose past is one matrix, however long the text is."""
+
+import numpy as np
+
+from attnlib.inputs import quiet_nan, read_floats, read_inputs
+
+
+@quiet_nan
+def linear_attention(q, k, v, *, causal=True):
+    r"""Sum the values, each times the dot product of its key with the query.
+
+    .. math::
+
+        S_t &= S_{t-1} + k_t v_t^\top \\
+        z_t &= S_t^\top q_t = \sum_{j \le t} (q_t \cdot k_j)\, v_j
+
+    Without a softmax the sum can be taken before the query is known: it is a matrix S of d_k times
+    d_v numbers, and a text of any length costs no more memory. A feature map is applied to q and k
+    before; for weights that sum to 1, give v a column of ones and divide by what becomes of it.
+
+    Parameters
+    ----------
+    q : array, shape (..., n_q, d_k)
+    k : array, shape (..., n_k, d_k)
+    v : array, shape (..., n_k, d_v)
+        float16, float32 or float64. The leading axes broadcast against each other.
+    causal : bool
+        Sum over the keys up to the query's position; needs as many queries as keys. If not, over
+        all keys.
+
+    Returns
+    -------
+    array, shape (..., n_q, d_v), dtype of q, k and v
+        float16 is worked out in float32.
+
+    Raises
+    ------
+    TypeError
+        If an array does not hold floats.
+    ValueError
+        If the shapes do not fit.
+
+    Source
+    ------
+    Katharopoulos et al. 2020, *Transformers are RNNs*, sections 3.2 to 3.4, without their feature
+    map and their denominator.
+
+    Examples
+    --------
+    >>> linear_attention([[1.0, 0.0], [1.0, 2.0]], [[1.0, 0.0], [0.0, 1.0]], [[3.0], [5.0]])
+    array([[ 3.],
+           [13.]])
+    """
+    q, k, v = read_inputs(q, k, v)
+    dtype = np.result_type(q, k, v)
+    q, k, v = (array.astype(np.promote_types(dtype, np.float32)) for array in (q, k, v))
+    if not causal:
+        return (q @ (k.mT @ v)).astype(dtype, copy=False)
+    return _read_in_turn(q, k, v, lambda state, key, value: value).astype(dtype, copy=False)
+
+
+@quiet_nan
+def delta_rule(q, k, v, beta):
+    r"""Write each value where its key points, in place of what stood there.
+
+    .. math::
+
+        S_t &= S_{t-1} + \beta_t\, k_t (v_t - S_{t-1}^\top k_t)^\top \\
+        z_t &= S_t^\top q_t
+
+    `linear_attention` adds every value; here only the difference from what the key recalls already
+    is added. With a key of length 1 and beta = 1 the key recalls exactly its last value, and with
+    beta = 0 nothing is written. The step is one of gradient descent on the squared error of the
+    recall.
+
+    Parameters
+    ----------
+    q, k : array, shape (..., n, d_k)
+    v : array, shape (..., n, d_v)
+        float16, float32 or float64. The leading axes broadcast against each other.
+    beta : array of float, shape (..., n)
+        How much of the difference is written, 0 to 1 for keys of length 1. Its leading axes
+        broadcast to those of the others.
+
+    Returns
+    -------
+    array, shape (..., n, d_v), dtype of q, k, v and beta
+        float16 is worked out in float32.
+
+    Raises
+    ------
+    TypeError
+        If an array does not hold floats.
+    ValueError
+        If the shapes do not fit.
+
+    Source
+    ------
+    Schlag, Irie and Schmidhuber 2021, *Linear Transformers Are Secretly Fast Weight Programmers*,
+    section 4.2; in a language model Yang et al. 2024, *Parallelizing Linear Transformers with the
+    Delta Rule over Sequence Length*, section 2.2.
+
+    Examples
+    --------
+    The same key is written twice: linear attention recalls the sum, the delta rule the last one.
+
+    >>> key, values = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[3.0], [5.0]])
+    >>> linear_attention(key, key, values)[-1], delta_rule(key, key, values, [1.0, 1.0])[-1]
+    (array([8.]), array([5.]))
+    """
+    q, k, v = read_inputs(q, k, v)
+    beta = read_floats(beta, "beta")
+    shape = (*q.shape[:-2], k.shape[-2])
+    sizes = zip(beta.shape[::-1], shape[::-1], strict=False)
+    if not 0 < beta.ndim <= len(shape) or [one for one, other in sizes if one not in (1, other)]:
+        raise ValueError(f"beta must broadcast to (..., n) = {shape}; got {beta.shape}")
+    dtype = np.result_type(q, k, v, beta)
+    q, k, v = (array.astype(np.promote_types(dtype, np.float32)) for array in (q, k, v))
+    rates = np.broadcast_to(beta, shape).astype(q.dtype)
+
+    def difference(state, key, value, rate):
+        return rate[..., None, None] * (value - key @ state)
+
+    return _read_in_turn(q, k, v, difference, rates).astype(dtype, copy=False)
+
+
+def _read_in_turn(q, k, v, written, *rates):
+    """Return what each query reads from the state after its own key and value are written.
+
+    `written(state, key, value, *rates)` is what the key adds to the state, shape (..., 1, d_v).
+    """
+    if q.shape[-2] != k.shape[-2]:
+        raise ValueError(
+            f"queries and keys must be as many, one a token; got {q.shape} and {k.shape}"
+        )
+    *leading, n, d_k = q.shape
+    state = np.zeros((*leading, d_k, v.shape[-1]), q.dtype)
+    output = np.empty((*leading, n, v.shape[-1]), q.dtype)
+    for t in range(n):
+        token = slice(t, t + 1)
+        key = k[..., token, :]
+        state += key.mT @ written(state, key, v[..., token, :], *(rate[..., t] for rate in rates))
+        output[..., token, :] = q[..., token, :] @ state
+    return output
