@@ -43,7 +43,7 @@ weighted_average = Checker(
         lambda x: weights(x).T @ x,
         "Your weights sum to 1 over the whole matrix. Each row must sum to 1 by itself.",
         lambda x: exponentials(x) @ x / exponentials(x).sum(),
-        "Your weights are not normalized: divide each row of powers by its sum.",
+        "Your weights are not normalized: divide each row of exponentials by its sum.",
         lambda x: exponentials(x) @ x,
         "You used the scores as weights. Raise e to them, then divide each row by its sum.",
         lambda x: np.outer(x, x) @ x,

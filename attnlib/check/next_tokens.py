@@ -157,10 +157,10 @@ mean_cross_entropy = Checker(
         ),
         "You took ln of the scores. Turn them into probabilities first, by softmax.",
         scored(loss),
-        "This is the mean of -score: softmax is missing, or its powers are not divided by the sum "
-        "of their row.",
+        "This is the mean of -score: softmax is missing, or its exponentials are not divided by "
+        "the sum of their row.",
         scored(lambda scores, words: -of_words(scores, words).mean()),
-        "You divided scores by the sum of their row. Probabilities come from powers of e: softmax.",
+        "You divided scores by the sum of their row. Divide their exponentials instead: softmax.",
         scored(lambda scores, words: loss(scores / scores.sum(axis=1, keepdims=True), words)),
         "You took softmax twice: what it is given must be scores.",
         scored(lambda scores, words: loss(exact.softmax(exact.softmax(scores)), words)),

@@ -102,19 +102,20 @@ online_softmax = Checker(
         "When the maximum rises, what you summed before still stands under the old one: multiply "
         "sum and output by e^(old - new), with the old one as it was before.",
         streamed(total_by=keep, output_by=keep),
-        "You rescale the output but not the sum of the powers. Both stand under the old maximum: "
-        "multiply both by e^(old - new).",
+        "You rescale the output but not the sum of the exponentials. Both stand under the old "
+        "maximum: multiply both by e^(old - new).",
         streamed(total_by=keep),
-        "You rescale the sum of the powers but not the output. Both stand under the old maximum: "
-        "multiply both by e^(old - new).",
+        "You rescale the sum of the exponentials but not the output. Both stand under the old "
+        "maximum: multiply both by e^(old - new).",
         streamed(output_by=keep),
-        "Your factor is upside down: a larger maximum makes old powers smaller, e^(old - new).",
+        "Your factor is upside down: a larger maximum makes old exponentials smaller, by "
+        "e^(old - new).",
         streamed(total_by=swell, output_by=swell),
         "There is NaN for all inputs. Often the old maximum, -inf at first, stands where it gives "
         "infinity: use e^(old - new) and e^(s - new).",
         lambda s, V, block: np.full_like(V[0], np.nan),
-        "Each block subtracts its own maximum, so their powers cannot be added. Keep one running "
-        "maximum, and rescale when it rises.",
+        "Each block subtracts its own maximum, so their exponentials cannot be added. Keep one "
+        "running maximum, and rescale when it rises.",
         streamed(latest, total_by=keep, output_by=keep),
         "Your maximum can fall, and then e^(old - new) overflows: keep the larger of the old one "
         "and that of the block.",
@@ -122,15 +123,15 @@ online_softmax = Checker(
         "You keep the maximum of the first block, so larger scores that follow overflow: let it "
         "rise.",
         streamed(first),
-        "Your maximum starts too high: scores far below it have powers of 0. Start at -inf.",
+        "Your maximum starts too high: scores far below it have exponentials of 0. Start at -inf.",
         streamed(start=0),
         "Large scores overflow: keep a running maximum, and subtract it before you raise e.",
         streamed(lambda old, new: 0, total_by=keep, output_by=keep),
         "You took the mean of the blocks' own softmaxes. A block with larger scores weighs more: "
-        "add up powers, and divide once at the end.",
+        "add up exponentials, and divide once at the end.",
         lambda s, V, block: np.mean(blocks(s, V, block), axis=0),
         "You added up the blocks' own softmaxes, so the weights sum to the number of blocks. Add "
-        "up powers, and divide once at the end.",
+        "up exponentials, and divide once at the end.",
         lambda s, V, block: np.sum(blocks(s, V, block), axis=0),
         "The last block is dropped where it is shorter than the others.",
         whole_blocks,
@@ -143,9 +144,9 @@ online_softmax = Checker(
         overlapping,
         "Every block takes the first values. Cut V as you cut the scores.",
         lambda s, V, block: exact.softmax(s) @ V[np.arange(len(s)) % block],
-        "You divide by the powers of the last block alone. Add them up over all blocks.",
+        "You divide by the exponentials of the last block alone. Add them up over all blocks.",
         streamed(total_by=forget),
-        "The division is missing: at the end, divide the output by the sum of the powers.",
+        "The division is missing: at the end, divide the output by the sum of the exponentials.",
         streamed(divided=False),
     ],
 )

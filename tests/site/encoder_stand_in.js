@@ -43,14 +43,14 @@
       const all = new Float32Array(HEADS * n * n);
       for (let h = 0; h < HEADS; h++) {
         for (let i = 0; i < n; i++) {
-          const powers = Array.from({ length: n }, (_, j) => {
+          const exponentials = Array.from({ length: n }, (_, j) => {
             let sum = 0;
             for (let k = 32 * h; k < 32 * h + 32; k++)
               sum += query[i * D + k] * keys[layer][j * D + k];
             return hidden.includes(j) ? 0 : Math.exp(sum / Math.sqrt(32));
           });
-          const total = powers.reduce((a, b) => a + b);
-          powers.forEach((power, j) => (all[(h * n + i) * n + j] = power / total));
+          const total = exponentials.reduce((a, b) => a + b);
+          exponentials.forEach((power, j) => (all[(h * n + i) * n + j] = power / total));
         }
       }
       return all;

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 from attnlib.widgets import Backwards
 from tests.site.harness import FRAME, page_of, phone, showing
 
-PARTS = ("by", "foretold", "really", "slope", "graph")
+PARTS = ("by", "predicted", "really", "slope", "graph")
 
 
 addresses = page_of(Backwards(stage="forwards"))

@@ -15,7 +15,7 @@ import pytest
 
 from _ext.encoder import page as pages  # _ext
 from _ext.pages import head
-from attnlib import models
+from attnlib import models, softmax
 from attnlib.models import mean_pool
 from tests.conftest import ROOT, serve
 from tests.site.harness import BLOCKED
@@ -132,8 +132,7 @@ def assert_equal(found, sentence, minilm, errors):
     assert np.abs(found["embedding"] - embedding).max() <= errors["embedding"]
     # Queries and keys make the weights: of layer 4, head 7.
     q, k = (found[name][4].reshape(n, 12, 32)[:, 7] for name in ("queries", "keys"))
-    powers = np.exp(q @ k.T / np.sqrt(32))
-    np.testing.assert_allclose(weights[4, 7], powers / powers.sum(axis=1)[:, None], atol=1e-5)
+    np.testing.assert_allclose(weights[4, 7], softmax(q @ k.T / np.sqrt(32)), atol=1e-5)
 
 
 # ------------------------------------------------------------------------------------ it reads

@@ -7,7 +7,7 @@ from attnlib.widgets import Letters
 from attnlib.widgets.letters import LETTERS
 from tests.site.harness import assert_nothing_moves, axe_findings, page_of, phone, showing, wake
 
-PARTS = ("said", "place_value")
+PARTS = ("explanation", "place_value")
 # How long each slice of measuring keeps the page busy, and how many there are.
 SLICES = """async () => {
   const took = [], later = self.setTimeout;
@@ -80,9 +80,9 @@ def test_heads_that_are_off_change_the_answer_and_the_score(live):
     assert shows(live)
 
 
-def test_the_slot_reads_200_texts_as_attnlib_does(live):
+def test_the_slot_reads_texts_as_attnlib_does(live):
     rng = np.random.default_rng(0)
-    written = ["".join(rng.choice(list(LETTERS), n)) for n in rng.integers(1, 25, size=200)]
+    written = ["".join(rng.choice(list(LETTERS), n)) for n in [1, 2, 7, 13, 24]]
     read = """texts => Promise.all(
       texts.map(text => document.querySelector(".widget-slot").read(text)))"""
     for found, text in zip(live.evaluate(read, written), written, strict=True):

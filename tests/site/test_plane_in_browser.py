@@ -187,10 +187,10 @@ def test_every_picture_on_the_way_is_attention(open_plane):
     # A token that is partly there has that part of its power: all outputs, for all parts.
     part = np.linspace(0, 1, 4001)[:, None]
     points = np.array([[0, 0], [0, 0], [0, 0], [1, 1], [4, 0], [0, 4]])
-    powers = np.exp(points @ [1, 1] / np.sqrt(2)) * np.where(
+    exponentials = np.exp(points @ [1, 1] / np.sqrt(2)) * np.where(
         np.arange(6) < 4, 1, np.where(np.arange(6) == 4, 1 - part, part)
     )
-    true = powers @ points / powers.sum(axis=1, keepdims=True)
+    true = exponentials @ points / exponentials.sum(axis=1, keepdims=True)
     off = np.linalg.norm(seen[:, None] - true, axis=-1).min(axis=1)
     assert off.max() < 0.01  # the page writes tenths of a unit of the sheet
 

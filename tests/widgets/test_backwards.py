@@ -65,7 +65,7 @@ def test_javascript_computes_what_attnlib_computes(walk):
 
 @some
 @given(walks)
-def test_a_small_nudge_does_what_the_slope_foretells(walk):
+def test_a_small_nudge_does_what_the_slope_predicts(walk):
     name, i, j = walk.cell.split(".")
     step = 1e-5
     up, down = (walk.__class__(**walk.state | {"nudge": by}).nudged_loss for by in (step, -step))

@@ -25,7 +25,7 @@ def test_javascript_reads_as_attnlib_reads(made):
     np.testing.assert_allclose(found["shares"], made.shares, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found["weights"], made.weights, rtol=0, atol=1e-9)
     assert LETTERS[found["says"]] == made.says
-    assert found["asks"] == min(made.place, len(made.text) - 1)
+    assert found["position"] == min(made.place, len(made.text) - 1)
 
 
 @pytest.mark.parametrize("model", ["priced", "unpriced"])
@@ -81,16 +81,18 @@ def test_copied_code_says_what_the_page_says(made):
 
 def test_picture_says_what_it_shows():
     soup = picture(Letters(text="cfac", off=[[0, 1], [1, 1]]))
-    said = soup.select_one("[data-part=said]").get_text()
+    said = soup.select_one("[data-part=explanation]").get_text()
     assert said.startswith("At c, head 1 of layer 2 looks at f (0.")
     assert "which stands after c. The model says f (" in said and said.endswith("Right.")
-    assert soup.select_one("[data-row=asks] .asks").get_text() == "c"
+    assert soup.select_one("[data-row=query] .query-letter").get_text() == "c"
     assert [box.has_attr("checked") for box in soup.select("[name=head]")] == [1, 0, 1, 0]
     assert len(soup.select("[data-part=lines_2] .second")) == 0  # a head that is off draws no line
-    alone = picture(Letters(text="a", off=HEADS)).select_one("[data-part=said]").get_text()
+    alone = picture(Letters(text="a", off=HEADS)).select_one("[data-part=explanation]").get_text()
     assert alone.startswith("No head of layer 2 is on.") and "No a came before" in alone
     wrong = picture(Letters(text="cfakdcgbfaec", off=[[0, 0]]))
-    assert wrong.select_one("[data-part=said]").get_text().endswith("after the last c came g.")
+    assert (
+        wrong.select_one("[data-part=explanation]").get_text().endswith("after the last c came g.")
+    )
 
 
 def test_bars_are_shares():

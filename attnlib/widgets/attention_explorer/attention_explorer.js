@@ -1,6 +1,6 @@
 /**
- * AttentionExplorer: the weights of a sentence as a heatmap; under it, column below column, the
- * bars of the row that is looked at, and the output that they make of the values.
+ * AttentionExplorer: the weights of a sentence as a heatmap. Under its columns stand the weights
+ * of the selected row as bars, and below them the output: the values times the weights, summed.
  */
 import { cellAt, cut, heatmap, ROOM_FOR_DIGITS, weightTable } from "../kit/heatmap.js";
 import { buttons, element, html, line, select, sheet, text } from "../kit/markup.js";
@@ -54,7 +54,7 @@ const SHEET = {
 
 const vectors = new Map();
 
-/** The query and the key of a word, made once, at full length; and its value. */
+/** The query, the key and the value of a word, made once; `d_k` shortens query and key later. */
 function vectorsOf(word) {
   if (!vectors.has(word)) {
     const [query, key] = ["query", "key"].map((role) => wordVector(word, role, MAX_D_K));
@@ -65,7 +65,7 @@ function vectorsOf(word) {
 
 let sentence = { text: null, dots: null };
 
-/** The dot products of a sentence, kept as long as it stays. */
+/** The dot products of a sentence, kept until the sentence changes. */
 function dotsOf(tokens) {
   const text = tokens.join(" ");
   if (text !== sentence.text) {
@@ -103,7 +103,7 @@ function weightOf(state, { tokens, scores, allowed: may, weights, values }) {
     d_k: [state.d_k, String(state.d_k)],
   };
   return {
-    asks: names[i],
+    queryName: names[i],
     names,
     j,
     query: part(i, "query"),
@@ -139,8 +139,8 @@ export function code(state) {
     `scaled = ${divided}`,
     ...mask,
     ...(mask.length ? ["scaled = np.where(may, scaled, -np.inf)"] : []),
-    "powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))",
-    "weights = powers / powers.sum(axis=1, keepdims=True)",
+    "exponentials = np.exp(scaled - scaled.max(axis=1, keepdims=True))",
+    "weights = exponentials / exponentials.sum(axis=1, keepdims=True)",
     "print(weights.round(2))",
     ...numpyArray("values", values, 9),
     "output = weights @ values",
@@ -183,12 +183,12 @@ function drawing({ tokens, weights, allowed: may, output }, row) {
       "font-weight": "bold",
     }),
     line(`M${left} ${bars}h${size}`),
-    blended(output[row]),
+    outputBars(output[row]),
   );
 }
 
-/** The output of a row: its numbers as bars, up or down. */
-function blended(numbers) {
+/** The numbers of one output as bars, which go down where a number is negative. */
+function outputBars(numbers) {
   const { left, size, output: y, unit } = SHEET;
   const step = size / numbers.length;
   const bars = numbers.map((x, c) => {
@@ -268,14 +268,14 @@ on <b class="key" data-part="top_word">${tokens[top]}</b>
 <span>entropy in nats, of at most ln ${n_allowed} = ${Math.log(n_allowed).toFixed(2)}</span></p>
 ${buttons()}</div>`,
     html`<div class="picture">${drawing(now, row)}</div>`,
-    html`<p class="cell" data-part="cell">${said(s.pointed, now)}</p>`,
+    html`<p class="cell" data-part="cell">${describeCell(s.pointed, now)}</p>`,
     weightPanel(s.lens && weightOf(s, now)),
     () => html`<div class="visually-hidden" data-part="table">${weightTable(now)}</div>`,
   ];
 }
 
-/** What stands under the drawing: the cell that is pointed at. */
-function said(pointed, { tokens, scores, weights, allowed: may }) {
+/** The text under the drawing: the score and the weight of the cell under the pointer. */
+function describeCell(pointed, { tokens, scores, weights, allowed: may }) {
   if (!pointed || pointed.i >= tokens.length || pointed.j >= tokens.length) {
     return "Tap a weight to see why it is what it is. Hatched cells are forbidden by the mask.";
   }

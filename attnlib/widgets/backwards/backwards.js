@@ -449,7 +449,7 @@ colspan="3">${
 }
 
 const CHART = { left: 54, top: 12, wide: 288, tall: 90 };
-/** What the one number really does as the picked one is nudged, and what its slope foretells. */
+/** What the one number really does as the picked one is nudged, and what its slope predicts. */
 function chart(s, now) {
   const { left, top, wide, tall } = CHART;
   const known = reached(s, parts(s.cell)[0]);
@@ -468,7 +468,7 @@ function chart(s, now) {
     360,
     146,
     `L against the nudge of ${plainName(s.cell)}: now ${short(now.nudged.loss)}` +
-      (known ? `; its slope foretold ${short(predicted(s.nudge))}` : ""),
+      (known ? `; its slope predicts ${short(predicted(s.nudge))}` : ""),
     text(html`<tspan font-style="italic">L</tspan>`, left - 8, top + tall / 2 + 4, "ink", end),
     high - low > 0.02 && [
       text(short(high, 2), left - 6, y(high) + 6, "muted", end),
@@ -556,8 +556,8 @@ ${slider("nudge", s, {
 <p class="verdict" role="status"><span><i>L</i> moves by</span> <b
 data-part="really">${signed(moves, 4)}</b>${
       known &&
-      html`<span>foretold:</span> <b
-data-part="foretold">${signed(s.nudge * now.slopes[s.cell], 4)}</b>`
+      html`<span>predicted:</span> <b
+data-part="predicted">${signed(s.nudge * now.slopes[s.cell], 4)}</b>`
     }</p></div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<div class="plot">${chart(s, now)}</div>`,
@@ -605,8 +605,8 @@ export function code(s) {
     "Q, K, V = X @ W_Q, X @ W_K, X @ W_V",
     "S = Q @ K.T / np.sqrt(2)  # scaled scores",
     ...blocked,
-    "powers = np.exp(S - S.max(axis=1, keepdims=True))",
-    "A = powers / powers.sum(axis=1, keepdims=True)",
+    "exponentials = np.exp(S - S.max(axis=1, keepdims=True))",
+    "A = exponentials / exponentials.sum(axis=1, keepdims=True)",
     "Z = A @ V",
     `L = Z[${s.row}, ${s.column}]`,
     "",

@@ -112,7 +112,7 @@ function panel(s, now) {
   const [i, j] = s.lens;
   if (!there || Math.max(i, j) >= tokens.length) return sharePanel(null);
   const names = called(tokens);
-  const all = { asks: names[i], names, j, free: allowed[i], weights: weights[i] };
+  const all = { queryName: names[i], names, j, free: allowed[i], weights: weights[i] };
   if (!reading.queries) return sharePanel({ ...all, unit: UNIT });
   const [queries, keys] = ["queries", "keys"].map((name) =>
     partsOf(reading, name, s.layer, s.head),

@@ -214,7 +214,7 @@ ${
 function weightOf(flow, [i, j], head) {
   const { Q, K, V, S, A, masked } = flow.matrices[head];
   return {
-    asks: flow.names[i],
+    queryName: flow.names[i],
     names: flow.answers,
     j,
     query: Q[i],

@@ -104,7 +104,7 @@ function weightOf([i, j], { tokens, weights, allowed }) {
   if (Math.max(i, j) >= tokens.length) return null;
   const names = called(tokens);
   return {
-    asks: names[i],
+    queryName: names[i],
     names,
     j,
     free: allowed[i],

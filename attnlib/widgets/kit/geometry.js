@@ -81,10 +81,10 @@ export function arrow(from, to, size = 8) {
 }
 
 /**
- * A bent arrow from one mark to another: it leaves and arrives `gap` away from their middles.
- * `bend` is how far it swings to the side, as a part of the way.
+ * A curved arrow between two marks, which starts and ends `gap` away from their centers. `bend` is
+ * how far it bends to the side, as a part of its length.
  */
-export function leap(from, to, bend, gap, size = 9) {
+export function curvedArrow(from, to, bend, gap, size = 9) {
   const { length, unit } = direction(from, to);
   const middle = along(from, unit, length / 2, length * bend);
   const start = along(from, direction(from, middle).unit, gap[0]);

@@ -55,8 +55,8 @@ export function cut(token) {
 }
 
 /**
- * Attention as it is drawn everywhere: rows ask, columns answer, masked cells are hatched, and
- * a frame stands around the row that is looked at. Labels and numbers while they fit.
+ * Attention weights as they are drawn everywhere: queries in rows, keys in columns. Masked cells
+ * are hatched, a frame marks the selected row, and labels and numbers appear where they fit.
  */
 export function heatmap({ tokens, weights, allowed: may, row, top: most }, { left, top, size }) {
   const side = size / tokens.length;
@@ -69,13 +69,13 @@ export function heatmap({ tokens, weights, allowed: may, row, top: most }, { lef
     element("path", { d: hatches(may, { left, top, size }), class: "hatch" }),
     tokens.map((token, i) => {
       const y = top + middle(i) + 4;
-      const asks = { "text-anchor": "end", "font-weight": i === row ? "bold" : "normal" };
+      const rightAligned = { "text-anchor": "end", "font-weight": i === row ? "bold" : "normal" };
       const turned = `translate(${short(left + middle(i) + 3)} ${top - 7}) rotate(-60)`;
       const number = (weight, j) =>
         may[i][j] &&
         text(two(weight), left + middle(j), y, cellInk(weight), { "text-anchor": "middle" });
       return [
-        (side >= 10 || i === row) && text(cut(token), left - 8, y, "query", asks),
+        (side >= 10 || i === row) && text(cut(token), left - 8, y, "query", rightAligned),
         (side >= 10 || i === most) &&
           element("text", { transform: turned, fill: "var(--key)" }, cut(token)),
         side >= ROOM_FOR_DIGITS && weights[i].map(number),

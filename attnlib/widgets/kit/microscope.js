@@ -174,11 +174,11 @@ function panel(weight, contents) {
 
 /** Which weight it is, and a way to the others of its row. */
 const head = ({
-  asks,
+  queryName,
   names,
   j,
   weights,
-}) => html`<p class="lens-head"><span><b class="query">${asks}</b> asks, <b
+}) => html`<p class="lens-head"><span><b class="query">${queryName}</b> asks, <b
 class="key">${names[j]}</b> answers:
 <b class="weight">${plain(weights[j])}</b></span><button type="button" name="lens-close"
 aria-label="Close" autofocus>✕</button></p>
@@ -193,7 +193,8 @@ ${
 
 /**
  * The panel on a weight whose vectors are known:
- *   asks, names, j    who asks, who answers, and which of them is looked at
+ *   queryName         what the query is called
+ *   names, j          the names of the keys, and which of them the weight belongs to
  *   query, key        two vectors
  *   scores, divisor   the row before it is divided, and [what by, how that is written, or both
  *                     with a sign]
@@ -203,13 +204,13 @@ ${
 export const weightPanel = (weight) => panel(weight, fromVectors);
 
 /** From the vectors to the share, and on to the output. */
-function fromVectors({ asks, names, j, query, key, scores, divisor, free, weights, values }) {
+function fromVectors({ queryName, names, j, query, key, scores, divisor, free, weights, values }) {
   const by = divisor[2] ?? `÷ ${divisor[1]}`;
   const scaled = scores.map((x) => x / divisor[0]);
   const open = (k) => !free || free[k];
   const top = Math.max(0, Math.max(...scaled.filter((_, k) => open(k))) - 80); // e^x stays a number
-  const powers = scaled.map((x, k) => (open(k) ? Math.exp(x - top) : 0));
-  const sum = powers.reduce((total, x) => total + x, 0);
+  const exponentials = scaled.map((x, k) => (open(k) ? Math.exp(x - top) : 0));
+  const sum = exponentials.reduce((total, x) => total + x, 0);
   const three = (vector) => vector.map((x) => Number(x.toPrecision(3)));
   const [q, k] = [three(query), three(key)];
   const exact = query.every((x, at) => x === q[at] && key[at] === k[at]);
@@ -224,19 +225,19 @@ ${line(
   "divided",
   by === "÷ 1" ? "not" : html`${signed(scores[j])} ${by} = <b>${signed(scaled[j])}</b>`,
 )}
-${!open(j) && line("masked", html`<b>−∞</b>: ${asks} may not look at ${names[j]}`)}
+${!open(j) && line("masked", html`<b>−∞</b>: ${queryName} may not look at ${names[j]}`)}
 ${line(
   "powered",
   open(j)
     ? html`e^${less ? `(${signed(scaled[j])}${less})` : signed(scaled[j])} =
-<b>${signed(powers[j])}</b>`
+<b>${signed(exponentials[j])}</b>`
     : html`e^−∞ = <b>0</b>`,
 )}
 ${
   sum > 0 &&
   line(
     "shared",
-    html`${signed(powers[j])} ÷ ${signed(sum)}, the sum of its row = <b
+    html`${signed(exponentials[j])} ÷ ${signed(sum)}, the sum of its row = <b
 class="weight">${plain(weights[j])}</b>`,
   )
 }
@@ -244,7 +245,7 @@ ${
   sum === 0 &&
   line(
     "shared",
-    html`nothing: ${asks} may look at no key, so its weights stay <b class="weight">0</b>`,
+    html`nothing: ${queryName} may look at no key, so its weights stay <b class="weight">0</b>`,
   )
 }</div>
 ${sharing(weights, names, j)}
@@ -262,8 +263,8 @@ which is what all values add up to, each as much as its weight says:</p>${stacki
 
 /**
  * The panel on a weight of which no more than its row is known:
- *   asks, names, j, free, weights  as above
- *   unit                           the step in which weights were recorded
+ *   queryName, names, j, free, weights  as above
+ *   unit                                the step in which weights were recorded
  */
 export const sharePanel = (weight) => panel(weight, fromShares);
 
@@ -271,7 +272,7 @@ export const sharePanel = (weight) => panel(weight, fromShares);
  * From the shares back to the scores, as far as they lead: to how far apart two scores are, and
  * that no more exactly than the shares were recorded.
  */
-function fromShares({ asks, names, j, free, weights, unit }) {
+function fromShares({ queryName, names, j, free, weights, unit }) {
   const order = [...weights.keys()]
     .filter((k) => weights[k] > 0)
     .sort((a, b) => weights[b] - weights[a]);
@@ -282,9 +283,9 @@ function fromShares({ asks, names, j, free, weights, unit }) {
   const [far, higher] = [Math.abs(Math.log(times)).toFixed(1), times < 1 ? "lower" : "higher"];
   const compared = rival !== undefined && weights[j] > 0;
   const nothing = !free[j]
-    ? html`<b>−∞</b>: ${asks} may not look at ${names[j]}`
+    ? html`<b>−∞</b>: ${queryName} may not look at ${names[j]}`
     : order.length === 0
-      ? html`${asks} may look at no key, so its weights stay <b class="weight">0</b>`
+      ? html`${queryName} may look at no key, so its weights stay <b class="weight">0</b>`
       : weights[j] === 0 && html`less than ${plain(unit / 2)}: too little to be recorded`;
   const largest = order.filter((k, at) => at < MOST - 1 || k === j).slice(0, MOST);
   return html`${ladder(largest, weights, names, j)}<div class="lens-lines">

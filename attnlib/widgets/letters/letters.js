@@ -54,13 +54,13 @@ function modelOf({ models: packed, model }) {
   return models.get(one);
 }
 
-/** Everything that follows from the traits; `asks` is the place that is asked at. */
+/** Everything that follows from the traits; `position` is that of the query. */
 export function compute(s) {
   const found = read(modelOf(s), tokensOf(s.text), s.off);
-  const asks = Math.min(s.place, s.text.length - 1);
-  const shares = found.shares[asks];
+  const position = Math.min(s.place, s.text.length - 1);
+  const shares = found.shares[position];
   return {
-    asks,
+    position,
     says: shares.indexOf(Math.max(...shares)),
     copied: copied(modelOf(s), found, s.off),
     shares: found.shares,
@@ -79,7 +79,7 @@ function weightOf(s, { weights }) {
   const [queries, keys] = [part(step.queries), part(step.keys)];
   const names = called(Array.from(s.text));
   return {
-    asks: names[i],
+    queryName: names[i],
     names,
     j,
     query: queries[i],
@@ -146,15 +146,15 @@ function band(layer, n, lines) {
   );
 }
 
-/** The letters as they are typed, what layer 1 copied to each, and the one that asks. */
-function ladder({ text, off }, { asks, copied: sources, weights }) {
+/** The letters as they are typed, what layer 1 copied to each, and the query. */
+function ladder({ text, off }, { position, copied: sources, weights }) {
   const letters = Array.from(text);
   const heads = LAYERS.flatMap((layer) =>
     HEADS.filter((head) => !isOff(off, layer, head)).map((head) => [layer, head]),
   );
   const of = (layer) => heads.filter(([l]) => l === layer).map(([, head]) => head);
   const looked = letters.map((_, j) =>
-    Math.max(0, ...of(1).map((head) => weights[1][head][asks][j])),
+    Math.max(0, ...of(1).map((head) => weights[1][head][position][j])),
   );
   const row = (name, cell) => html`<p class="row" data-row="${name}">${letters.map(cell)}</p>`;
   const cell = (kind, content) =>
@@ -166,23 +166,23 @@ function ladder({ text, off }, { asks, copied: sources, weights }) {
         to: i,
         head,
         weight,
-        strength: i > asks ? 0.06 : Math.max(FAINT, looked[i]) * Math.min(1, 0.3 + weight),
+        strength: i > position ? 0.06 : Math.max(FAINT, looked[i]) * Math.min(1, 0.3 + weight),
       })),
     ),
   );
   const second = of(1).flatMap((head) =>
-    weights[1][head][asks].slice(0, asks + 1).map((weight, j) => ({
+    weights[1][head][position].slice(0, position + 1).map((weight, j) => ({
       from: j,
-      to: asks,
+      to: position,
       head,
       weight,
       strength: Math.min(1, 0.3 + weight),
     })),
   );
-  const later = (i) => i > asks && "later";
+  const later = (i) => i > position && "later";
   return html`<div class="ladder" data-part="ladder"><div style="--n: ${letters.length}"
 data-key="${letters.length}">
-${row("typed", (letter, i) => cell([later(i), i === asks && "asks"], letter))}
+${row("typed", (letter, i) => cell([later(i), i === position && "query-letter"], letter))}
 <p class="note">Layer 1 looks; the small letters are copies</p>
 ${band(0, letters.length, first)}
 ${row("copied", (letter, i) =>
@@ -193,18 +193,21 @@ ${row("copied", (letter, i) =>
 )}
 <p class="note">Layer 2: the marked letter looks</p>
 ${band(1, letters.length, second)}
-${row("asks", (letter, i) => (i === asks ? cell(["asks"], letter) : cell([], "")))}</div></div>`;
+${row("query", (letter, i) => {
+  const isQuery = i === position;
+  return cell([isQuery && "query-letter"], isQuery ? letter : "");
+})}</div></div>`;
 }
 
 /** A head, small: its weights, and whether it takes part. */
-function head({ off }, { weights, asks }, layer, one) {
+function head({ off }, { weights, position }, layer, one) {
   const { length: n } = weights[layer][one];
   const all = {
     viewBox: `-.5 0 ${n} ${n}`,
     "aria-hidden": "true",
     class: isOff(off, layer, one) ? "off" : false,
   };
-  const frame = element("rect", { x: -0.5, y: asks, width: n, height: 1, class: "frame" });
+  const frame = element("rect", { x: -0.5, y: position, width: n, height: 1, class: "frame" });
   const box = {
     type: "checkbox",
     name: "head",
@@ -220,14 +223,15 @@ ${element(
 )}</div>`;
 }
 
-/** The shares of all letters at the place that asks. */
-function bars({ shares, asks, says }) {
+/** The shares of all letters at the position of the query. */
+function bars({ shares, position, says }) {
+  const next = shares[position];
   return html`<div class="bars" data-part="bars" role="img"
-aria-label="${Array.from(LETTERS, (letter, k) => `${letter} ${two(shares[asks][k])}`).join(", ")}">
+aria-label="${Array.from(LETTERS, (letter, k) => `${letter} ${two(next[k])}`).join(", ")}">
 ${Array.from(LETTERS, (letter, k) =>
   element(
     "span",
-    { style: `--share: ${shares[asks][k].toFixed(4)}`, class: k === says && "most" },
+    { style: `--share: ${next[k].toFixed(4)}`, class: k === says && "most" },
     element("i"),
     letter,
   ),
@@ -274,12 +278,12 @@ ${SETS.map(
 }
 
 /** Whether the model is right, and why. */
-function verdict({ text }, { asks, says }) {
-  const answer = answers(tokensOf(text))[asks];
-  if (answer < 0) return `No ${text[asks]} came before, so nothing is right here.`;
+function verdict({ text }, { position, says }) {
+  const answer = answers(tokensOf(text))[position];
+  if (answer < 0) return `No ${text[position]} came before, so nothing is right here.`;
   return answer === says
     ? "Right."
-    : html`Wrong: after the last ${text[asks]} came <b class="value">${LETTERS[answer]}</b>.`;
+    : html`Wrong: after the last ${text[position]} came <b class="value">${LETTERS[answer]}</b>.`;
 }
 
 /** The head of layer 2 of which the words tell: the first that is on. */
@@ -292,16 +296,16 @@ const speaker = ({ off }) =>
 /** In words what a head of layer 2 looks at, and what comes of it. */
 function inWords(s, now) {
   const { text, off } = s;
-  const { asks, weights, shares, says, copied: sources } = now;
+  const { position, weights, shares, says, copied: sources } = now;
   const one = speaker(s);
   const answer = html`The model says <b class="value">${LETTERS[says]}</b>
-(${two(shares[asks][says])}). ${verdict(s, now)}`;
+(${two(shares[position][says])}). ${verdict(s, now)}`;
   if (isOff(off, 1, one)) return html`No head of layer 2 is on. ${answer}`;
-  const row = weights[1][one][asks];
+  const row = weights[1][one][position];
   const j = row.indexOf(Math.max(...row));
   const before =
     sources[j] < 0 ? "" : html`, which stands after <b class="key">${text[sources[j]]}</b>`;
-  return html`At <b class="query">${text[asks]}</b>, head ${one + 1} of layer 2 looks at <b
+  return html`At <b class="query">${text[position]}</b>, head ${one + 1} of layer 2 looks at <b
 class="key">${text[j]}</b> (${two(row[j])})${before}. ${answer}`;
 }
 
@@ -331,22 +335,22 @@ ${element("input", {
 <p class="buttons"><button type="button" name="write">Add its answer</button><button type="button"
 name="random">Random letters</button></p></div>`,
     html`<label class="place"><span>It reads up to letter <b class="number"
-data-part="place_value">${now.asks + 1}</b></span>
+data-part="place_value">${now.position + 1}</b></span>
 ${element("input", {
   type: "range",
   name: "place",
   min: 1,
   max: n,
-  value: now.asks + 1,
-  "aria-valuetext": `letter ${now.asks + 1}, ${s.text[now.asks]}`,
+  value: now.position + 1,
+  "aria-valuetext": `letter ${now.position + 1}, ${s.text[now.position]}`,
 })}</label>`,
     ladder(s, now),
     html`<div class="heads" role="group"
 aria-label="Heads that take part">${LAYERS.map(layer)}</div>`,
-    html`<div class="said"><p role="status"
-data-part="said">${element(
+    html`<div class="explanation"><p role="status"
+data-part="explanation">${element(
       "span",
-      { "data-key": [s.text, now.asks, s.model, s.off].join() },
+      { "data-key": [s.text, now.position, s.model, s.off].join() },
       inWords(s, now),
     )}</p><button type="button" name="why">Why?</button></div>`,
     bars(now),
@@ -364,18 +368,18 @@ aria-label="How the model was trained"><p>Trained</p>${Object.keys(MODELS).map(
   ];
 }
 
-function tables({ text }, { asks, weights, shares }) {
+function tables({ text }, { position, weights, shares }) {
   const names = LAYERS.flatMap((l) => HEADS.map((h) => `layer ${l + 1}, head ${h + 1}`));
-  const rows = Array.from(text.slice(0, asks + 1), (letter, j) => [
+  const rows = Array.from(text.slice(0, position + 1), (letter, j) => [
     `${j + 1}: ${letter}`,
-    ...weights.flatMap((layer) => layer.map((one) => two(one[asks][j]))),
+    ...weights.flatMap((layer) => layer.map((one) => two(one[position][j]))),
   ]);
   return [
-    table(`Weights of letter ${asks + 1}, ${text[asks]}`, ["letter", ...names], rows),
+    table(`Weights of letter ${position + 1}, ${text[position]}`, ["letter", ...names], rows),
     table(
       "Shares of the next letter",
       ["letter", "share"],
-      Array.from(LETTERS, (letter, k) => [letter, two(shares[asks][k])]),
+      Array.from(LETTERS, (letter, k) => [letter, two(shares[position][k])]),
     ),
   ];
 }
@@ -394,8 +398,9 @@ export function code({ text, place, off, model }) {
     `model = induction.without(model${heads})  # (layer, head), counted from 0, that add nothing`,
     "scores, weights = model([letters.index(letter) for letter in text])",
     "shares = softmax(scores)",
-    `asks = ${Math.min(place, text.length - 1)}`,
-    "print(text[: asks + 1], letters[shares[asks].argmax()], shares[asks].max().round(2))",
+    `position = ${Math.min(place, text.length - 1)}`,
+    "answer = shares[position]",
+    "print(text[: position + 1], letters[answer.argmax()], answer.max().round(2))",
   ];
 }
 
@@ -473,10 +478,10 @@ export function live(view) {
   });
   view.on("why", "click", () => {
     const s = view.state();
-    const { weights, asks } = compute(s);
-    const row = weights[1][speaker(s)][asks];
+    const { weights, position } = compute(s);
+    const row = weights[1][speaker(s)][position];
     view.set({ lensed: [1, speaker(s)] });
-    openMicroscope(view, [asks, row.indexOf(Math.max(...row))]);
+    openMicroscope(view, [position, row.indexOf(Math.max(...row))]);
   });
   view.on("map", "click", (event, map) => {
     const { length } = view.state().text;

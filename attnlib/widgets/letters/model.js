@@ -66,7 +66,7 @@ function feedForward(x, { w_1, b_1, w_2, b_2 }) {
   return linear(hidden, w_2, b_2);
 }
 
-/** One head: each row asks all rows up to itself. Its weights, and the blend of values. */
+/** The weights and the output of one head: each query attends to the positions up to its own. */
 function attend(queries, keys, values) {
   const scale = 1 / Math.sqrt(queries[0].length);
   const weights = queries.map((query, i) =>

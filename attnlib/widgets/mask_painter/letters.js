@@ -25,7 +25,7 @@ function drawing(s) {
     text(character, x(i), y + 22, role, { ...centered, "font-size": 16, "font-weight": 600 });
   const plain = { fill: "none", stroke: "var(--line)" };
   const right = isRight(s);
-  const said = right.filter(Boolean).length;
+  const correct = right.filter(Boolean).length;
   const mark = (i) =>
     text(right[i] ? "✓" : "✗", x(i), guesses + high + 16, right[i] ? "ink" : "muted", centered);
   return sheet(
@@ -33,7 +33,7 @@ function drawing(s) {
     width,
     height,
     `The letters ${Array.from(letters.slice(0, n)).join(" ")} go in. The guesses of the next ` +
-      `letters are ${Array.from(guessed).join(" ")}; ${said} of ${n} are right.`,
+      `letters are ${Array.from(guessed).join(" ")}; ${correct} of ${n} are right.`,
     text("The letters that go in", left, 16, "ink"),
     weights.map((row, i) =>
       row.map(
@@ -65,7 +65,7 @@ function drawing(s) {
 
 function picture(s) {
   const { learns, writes } = run(s);
-  const button = (masked, said) =>
+  const button = (masked, title) =>
     element(
       "button",
       {
@@ -75,7 +75,7 @@ function picture(s) {
         "aria-pressed": String(masked === s.masked),
         "data-gesture": masked,
       },
-      said,
+      title,
     );
   return [
     html`<div class="controls"><div class="wide"><p class="task">Switch the mask on.</p>

@@ -20,7 +20,7 @@ const D = 4; // size of queries, keys and values
 const MOVED = 1e-9; // an output that differs by more has moved: rounding stays far below
 const STARTS = { none: "No mask", causal: "Causal mask" };
 
-/** Queries, keys and values; the token `replaced` has those of another word. */
+/** Queries, keys and values, where those of the token `replaced` are of another word. */
 const vectorsOf = (tokens, replaced) =>
   ["query", "key", "value"].map((role) =>
     tokens.map((token, i) =>
@@ -51,7 +51,7 @@ export function weightOf({ tokens, mask, lens: [i, j] }) {
   const [Q, K, V] = vectorsOf(tokens);
   const names = called(tokens);
   return {
-    asks: names[i],
+    queryName: names[i],
     names,
     j,
     query: Q[i],
@@ -71,8 +71,8 @@ const listed = (names) =>
 /** The outputs before token j that move with it. */
 const before = (names, moves, j) => names.filter((_, i) => i < j && moves[j][i]);
 
-/** What moves with the token that is replaced. */
-function replacedSaid(names, replaced, moves) {
+/** Which outputs change when a token is replaced, and whether one of them comes before it. */
+function replacementVerdict(names, replaced, moves) {
   const moved = names.filter((_, i) => moves[replaced][i]);
   const early = before(names, moves, replaced);
   const start = `Another word in place of ${names[replaced]}`;
@@ -84,21 +84,23 @@ function replacedSaid(names, replaced, moves) {
   return ["bad", `${all} That is a leak, because ${listed(early)} ${come} before it.`];
 }
 
-/** Whether any token, put in turn, moves an output before it. */
-function futureSaid(names, moves) {
+/** Whether replacing any one of the tokens changes an output before it. */
+function causalVerdict(names, moves) {
   const leaking = names.filter((_, j) => before(names, moves, j).length);
   if (!leaking.length) return ["good", "No word moves an output before it: this mask is causal."];
   return ["bad", `Words that move an output before them: ${listed(leaking)}.`];
 }
 
-/** The longest that both can become with these tokens: room is kept for it. */
+/** The longest text of each verdict with these tokens, for which the page keeps room. */
 function rooms(names) {
   const all = names.map(() => names.map(() => true));
   const none = names.map(() => names.map(() => false));
-  const longest = (said) => said.reduce((a, b) => (b.length > a.length ? b : a));
+  const longest = (texts) => texts.reduce((a, b) => (b.length > a.length ? b : a));
   return [
-    longest(names.flatMap((_, j) => [all, none].map((moves) => replacedSaid(names, j, moves)[1]))),
-    longest([all, none].map((moves) => futureSaid(names, moves)[1])),
+    longest(
+      names.flatMap((_, j) => [all, none].map((moves) => replacementVerdict(names, j, moves)[1])),
+    ),
+    longest([all, none].map((moves) => causalVerdict(names, moves)[1])),
   ];
 }
 
@@ -135,8 +137,8 @@ function code(state) {
   ];
 }
 
-/** What becomes of each output when the token is replaced, and whether any later token moves it. */
-function fates({ mask, replaced }, moves) {
+/** What happens to each output when the token is replaced; "leaks" if a later token moves it. */
+function outcomes({ mask, replaced }, moves) {
   return mask.map((row, i) => {
     if (moves.some((moved, j) => j > i && moved[i])) return "leaks";
     if (!row.some(Boolean)) return "zeros";
@@ -145,7 +147,7 @@ function fates({ mask, replaced }, moves) {
 }
 
 /** The mask as a grid of buttons that show the weights. */
-function grid({ tokens, mask, replaced, at }, names, weights, fate) {
+function grid({ tokens, mask, replaced, at }, names, weights, outcome) {
   const cell = (may, i, j) => {
     const shown = may ? two(weights[i][j]) : "blocked";
     const all = {
@@ -179,12 +181,12 @@ function grid({ tokens, mask, replaced, at }, names, weights, fate) {
       (query, i) =>
         html`<tr><th scope="row" class="${role("query", i)}">${query}</th>${mask[i].map((may, j) =>
           cell(may, i, j),
-        )}<td class="fate ${fate[i]}"><span>${fate[i]}</span></td></tr>`,
+        )}<td class="fate ${outcome[i]}"><span>${outcome[i]}</span></td></tr>`,
     ),
   );
 }
 
-/** The cell that Tab finds: a tap on it paints, so its weight is asked for below the grid. */
+/** The weight of the focused cell, with its button: a tap on the cell itself paints. */
 function picked({ mask, at: [i, j] }, names, weights) {
   const shown = mask[i][j] ? two(weights[i][j]) : "blocked";
   return html`<p class="picked"><span>weight that <b class="query">${names[i]}</b> gives to <b
@@ -195,8 +197,8 @@ class="key">${names[j]}</b>:
 function picture(s) {
   const names = called(s.tokens);
   const { weights, moves } = compute(s);
-  const verdicts = [replacedSaid(names, s.replaced, moves), futureSaid(names, moves)];
-  const start = ([name, said]) =>
+  const verdicts = [replacementVerdict(names, s.replaced, moves), causalVerdict(names, moves)];
+  const start = ([name, title]) =>
     element(
       "button",
       {
@@ -205,7 +207,7 @@ function picture(s) {
         value: name,
         "aria-pressed": String(equal(startOf(name, s), s.mask)),
       },
-      said,
+      title,
     );
   return [
     html`<div class="controls">
@@ -218,14 +220,14 @@ ${select(
   s.replaced,
 )}</label>
 </div>`,
-    html`<div class="picture paint">${grid(s, names, weights, fates(s, moves))}${picked(
+    html`<div class="picture paint">${grid(s, names, weights, outcomes(s, moves))}${picked(
       s,
       names,
       weights,
     )}</div>`,
     html`<div class="readout"><div class="reserved"><ul class="verdicts" aria-label="Verdicts"
-aria-live="polite">${verdicts.map(([kind, said]) =>
-      element("li", { class: kind }, said),
+aria-live="polite">${verdicts.map(([kind, verdict]) =>
+      element("li", { class: kind }, verdict),
     )}</ul><div class="verdicts ghost"
 aria-hidden="true">${rooms(names).map((room) => element("p", { "data-room": room }))}</div></div>
 ${buttons()}</div>`,

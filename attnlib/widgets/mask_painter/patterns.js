@@ -61,8 +61,8 @@ function grid({ names, mask, strip, answers, at, label }) {
     !may && line(hatch(x, y, side), { "stroke-width": 0.7 }),
   ];
   const x = (j) => LEFT + j * side;
-  const name = (said, y, look) =>
-    text(said, LEFT - 8, y + side / 2 + 4, "query", { "text-anchor": "end", ...look });
+  const name = (token, y, look) =>
+    text(token, LEFT - 8, y + side / 2 + 4, "query", { "text-anchor": "end", ...look });
   const drawn = sheet(
     "sheet",
     WIDE,
@@ -126,8 +126,8 @@ function hatch(x, y, side) {
 }
 
 /** The control of a scene: a slider from `min` to `max`. */
-const sliding = (name, said, { min, max, value, shown = value }) =>
-  html`<div class="controls"><label class="main"><span>${said}
+const sliding = (name, title, { min, max, value, shown = value }) =>
+  html`<div class="controls"><label class="main"><span>${title}
 <b class="number" data-part="${name}_value">${shown}</b></span>
 ${element("input", { type: "range", name, min, max, value, "aria-valuetext": String(shown) })}
 </label></div>`;

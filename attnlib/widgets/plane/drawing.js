@@ -1,21 +1,21 @@
-/** How Plane draws a pose: the ground, which stands still, and above it what moves. */
+/** How Plane draws a pose: a fixed ground with the axes, and above it the parts that move. */
 import {
   along,
   arrow,
   at,
   band,
   clamp,
+  curvedArrow,
   direction,
   distance,
   hullOf,
-  leap,
   placed,
   through,
 } from "../kit/geometry.js";
 import { attributes, element, html, text } from "../kit/markup.js";
 import { plain } from "../kit/numbers.js";
 import {
-  askingPlace,
+  queryPlace,
   attend,
   axesOf,
   chainOf,
@@ -30,8 +30,8 @@ import {
 const SIDE = 320; // of the sheet
 const THICK = 20; // a line that has all the weight
 const GAP = 1.2; // between lines side by side
-const BEND = 0.36; // of the way from where a word was
-const EDGE = 9; // what is held keeps off the sheet's edge
+const BEND = 0.36; // of an arrow, as a part of its length
+const EDGE = 9; // handles stay this far from the edge of the sheet
 const TIE = 0.02; // words that are closer share a place
 
 const two = (x) => plain(Number(x.toFixed(2)));
@@ -98,7 +98,7 @@ d="M72 7v7a6 2.4 0 0 0 12 0v-7M72 10.5a6 2.4 0 0 0 12 0"/>
 ${text(axes[1], 90, 14)}${text(axes[0], SIDE - 4, 311, "muted", end)}`;
 }
 
-/** How far the way from a to b goes before it leaves the sheet: what can be held must be seen. */
+/** The point nearest to b on the way from a that is on the sheet: a handle must be in sight. */
 function within(a, b) {
   const edge = (k) => (b[k] < EDGE ? EDGE : SIDE - EDGE);
   const part = Math.min(
@@ -108,20 +108,20 @@ function within(a, b) {
   return a.map((c, k) => c + part * (b[k] - c));
 }
 
-/** All that the moving picture is made of. */
-function scenery(s) {
+/** Everything that the moving drawing needs, with places in units of the sheet. */
+function drawingData(s) {
   const now = s.moving ?? poseOf(s);
   const tokens = tokensOf(s);
   const priced = "prices" in SCENES[s.scene];
-  const own = priced ? -1 : tokenAt(s, askingPlace(s));
-  const got = attend(now, valuesIn(s));
+  const queryIndex = priced ? -1 : tokenAt(s, queryPlace(s));
+  const attention = attend(now, valuesIn(s));
   const { px, unit } = sheetOf(s.scene);
   return {
     s,
     now,
     tokens,
-    own,
-    got,
+    queryIndex,
+    attention,
     px,
     unit,
     priced,
@@ -129,37 +129,34 @@ function scenery(s) {
     present: now[1],
     from: now[2],
     origin: px([0, 0]),
-    tip: within(px([0, 0]), px(got.query)),
-    asking: tokens[own]?.word,
+    tip: within(px([0, 0]), px(attention.query)),
+    queryWord: tokens[queryIndex]?.word,
     picked: tokenAt(s, s.pointed),
     here: px(now[2]),
-    there: priced ? px(now[2]) : px(got.output),
-    links: priced ? [] : chainOf(now[0], got.weights, own).map((link) => link.map(px)),
-    spread: got.weights.reduce(
+    there: priced ? px(now[2]) : px(attention.output),
+    links: priced ? [] : chainOf(now[0], attention.weights, queryIndex).map((link) => link.map(px)),
+    selfWeight: attention.weights.reduce(
       (sum, weight, j) => sum + weight * clamp(1 - distance(now[0][j], now[2]) / 0.25, 0, 1),
       0,
     ),
   };
 }
 
-/** What moves. `label` says it for those who do not see it. */
+/** What moves; `label` is its accessible name. */
 export function moving(s, label) {
-  const m = scenery(s);
+  const m = drawingData(s);
   return html`<div class="picture${SCENES[s.scene].next || s.compact ? " first-sight" : ""}"><svg
 viewBox="${BOX}" role="group" aria-label="${label}" data-part="sheet">
 <g class="blend">${m.priced || hulls(m)}${lines(m)}${
     s.trail && !m.priced && trail(m)
-  }${m.priced || journeys(m)}</g>
+  }${m.priced || movements(m)}</g>
 ${turnedQuery(m)}${words(m)}${handle(m)}
 <g class="names" aria-hidden="true">${names(m)}</g></svg></div>`;
 }
 
 const path = (kind, d, more = {}) => d && element("path", { class: kind, d, ...more });
 
-/**
- * The shape that the words span, as visible as they are; on the way between two sentences that of
- * both.
- */
+/** The convex hull of the words; while one sentence turns into the other, the hulls of both. */
 function hulls({ points, present, px }) {
   const around = (keep) => `${through(hullOf(points.filter((_, j) => keep(j))).map(px))}Z`;
   const comes = [...present.keys()].filter((j) => present[j] > 0 && present[j] < 1);
@@ -181,39 +178,42 @@ function hulls({ points, present, px }) {
 }
 
 /** Where the line of each token starts and ends: side by side where words share a place. */
-function places({ points, present, got, here, px }) {
+function places({ points, present, attention, here, px }) {
   return points.map((point, j) => {
     const there = px(point);
     const group = [...points.keys()].filter(
       (i) => distance(points[i], point) < TIE && present[i] > 0,
     );
-    const room = (list) => list.reduce((sum, i) => sum + THICK * got.weights[i] + GAP, 0);
+    const room = (list) => list.reduce((sum, i) => sum + THICK * attention.weights[i] + GAP, 0);
     const aside =
-      room(group.filter((i) => i < j)) + (THICK * got.weights[j] + GAP - room(group)) / 2;
+      room(group.filter((i) => i < j)) + (THICK * attention.weights[j] + GAP - room(group)) / 2;
     const { unit } = direction(here, there);
     return [along(here, unit, 0, aside), along(there, unit, 0, aside)];
   });
 }
 
 /**
- * Lines as thick as the weights; what a word gives itself is a ring; the weighted values tip to
- * tail.
+ * Lines as thick as the weights, a ring for the weight that the query gives its word itself, and
+ * the weighted values, tip to tail.
  */
 function lines(m) {
-  const { points, present, from, got, here, origin, picked, priced, spread, links, px } = m;
+  const { points, present, from, attention, here, origin, picked, priced, selfWeight, links, px } =
+    m;
   const ends = places(m);
-  const bands = ends.map(([a, b], j) => (present[j] > 0 ? band(a, b, THICK * got.weights[j]) : ""));
-  const r = 8 + (THICK * spread) / 2;
+  const bands = ends.map(([a, b], j) =>
+    present[j] > 0 ? band(a, b, THICK * attention.weights[j]) : "",
+  );
+  const r = 8 + (THICK * selfWeight) / 2;
   const ring = (kind) =>
     element("circle", {
       class: kind,
       cx: n1(here[0]),
       cy: n1(here[1]),
       r,
-      "stroke-width": THICK * spread,
+      "stroke-width": THICK * selfWeight,
     });
   return [
-    html`<g class="lines">${path("band", bands.join(""))}${spread > 0.001 && ring("ring")}</g>`,
+    html`<g class="lines">${path("band", bands.join(""))}${selfWeight > 0.001 && ring("ring")}</g>`,
     picked >= 0 &&
       (distance(points[picked], from) < 0.1
         ? ring("ring picked")
@@ -223,7 +223,7 @@ function lines(m) {
   ];
 }
 
-/** Where the output goes as the sharpness grows from 0: from the mean to a corner. */
+/** The path of the output as the sharpness grows from 0: from the mean to a corner. */
 function trail({ now, px }) {
   const end = (sharpness) => px(attend([...now.slice(0, 4), sharpness / Math.sqrt(2)]).output);
   const [cx, cy] = end(0).map(n1);
@@ -235,18 +235,18 @@ function trail({ now, px }) {
   })}</g>`;
 }
 
-/** How the way from a to b swings: away from the origin, less where it runs to or from it. */
+/** To which side an arrow from a to b bends: away from the origin, less if it points at it. */
 function swing(origin, a, b) {
   const { length, unit } = direction(a, b);
   const out = direction(origin, along(a, unit, length / 2)).unit;
   return { length, unit, side: unit[0] * out[1] - unit[1] * out[0] };
 }
 
-/** From where a word was to where it is; and where the other sentence would take it. */
-function journeys({ s, here, there, origin, px }) {
-  const journey = (kind, end, gap, size, r) => {
+/** Arrows from the word to its output in this sentence, and to that in the other sentence. */
+function movements({ s, here, there, origin, px }) {
+  const movement = (kind, end, gap, size, r) => {
     const { length, side } = swing(origin, here, end);
-    const { d, head } = leap(here, end, BEND * side, [12, gap], size);
+    const { d, head } = curvedArrow(here, end, BEND * side, [12, gap], size);
     const [cx, cy] = end.map(n1);
     return html`<g class="${kind}">${
       length > 20 && [
@@ -258,21 +258,21 @@ function journeys({ s, here, there, origin, px }) {
   const slot = SCENES[s.scene].slots?.findIndex((slot) => Array.isArray(slot));
   const other =
     slot >= 0 &&
-    slot !== askingPlace(s) &&
+    slot !== queryPlace(s) &&
     SCENES[s.scene].slots[slot].find((text) => text !== s.sentence);
   return [
     other &&
       !s.moving &&
-      journey("rival", px(attend(poseOf({ ...s, sentence: other })).output), 8, 6, 5.5),
-    journey("moved", there, 11, 10, 8),
+      movement("rival", px(attend(poseOf({ ...s, sentence: other })).output), 8, 6, 5.5),
+    movement("moved", there, 11, 10, 8),
   ];
 }
 
-/** What the asking word is, what it asks for, and the turn from one to the other. */
-function turnedQuery({ s, from, got, origin, tip, px, unit: one }) {
-  if (s.scene !== "turned" || Math.hypot(...got.query) < 1e-3) return null;
+/** The vector of the word, its query, and the angle by which W_Q turns one to the other. */
+function turnedQuery({ s, from, attention, origin, tip, px, unit: one }) {
+  if (s.scene !== "turned" || Math.hypot(...attention.query) < 1e-3) return null;
   const { unit } = direction(origin, tip);
-  const [start, end] = [from, got.query].map(([x, y]) => Math.atan2(y, x));
+  const [start, end] = [from, attention.query].map(([x, y]) => Math.atan2(y, x));
   const by = ((end - start + 3 * Math.PI) % (2 * Math.PI)) - Math.PI;
   const r = 0.62;
   const bow = (part) => px([r * Math.cos(start + by * part), r * Math.sin(start + by * part)]);
@@ -288,7 +288,7 @@ function turnedQuery({ s, from, got, origin, tip, px, unit: one }) {
 function handle({ s, tip }) {
   if (!SCENES[s.scene].draggable) return null;
   const [x, y] = tip.map(n1);
-  const said =
+  const value =
     s.scene === "turned"
       ? `turned by ${s.turn} degrees, ${two(s.stretch)} times as long`
       : axesOf(s)
@@ -302,12 +302,12 @@ function handle({ s, tip }) {
     transform: `translate(${x} ${y})`,
     "aria-label": "query",
     "aria-valuenow": s.scene === "turned" ? s.turn : s.query[0],
-    "aria-valuetext": said,
+    "aria-valuetext": value,
     "data-gesture": s.scene === "prices",
   })}><circle class="hold" r="14"/><circle class="end" r="6.5"/></g>`;
 }
 
-/** The prices as a beam: the weights stand on it as blocks, and it balances on the answer. */
+/** A beam with a block for each price, as high as its weight; it balances at the blended price. */
 export function balance(s) {
   const { beam, unit, tall, high, wide } = BALANCE;
   const { prices, slots } = SCENES[s.scene];
@@ -337,22 +337,19 @@ aria-label="${prices
 ${element("text", { class: "answer", x: here, y: beam + 30 }, output[0].toFixed(3))}</svg></div>`;
 }
 
-/**
- * The words as dots that can be taken hold of: one for each, however often it stands in the
- * sentence.
- */
-function words({ s, points, tokens, asking, picked, px }) {
+/** The words as dots that can be dragged: one dot for a word that the sentence has twice. */
+function words({ s, points, tokens, queryWord, picked, px }) {
   return [...new Set(tokens.map(({ word }) => word))].map((word) => {
     const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
     const seen = ids.some((j) => shownIn(s, tokens[j]));
     const [x, y] = s.words[word];
     const kind = [
       "word",
-      word === asking ? "asks" : seen ? "" : "absent",
+      word === queryWord ? "query-word" : seen ? "" : "absent",
       ids.includes(picked) ? "lit" : "",
     ];
     const [x0, y0] = px(points[ids[0]]);
-    const said = axesOf(s)
+    const value = axesOf(s)
       .map((axis, k) => `${two([x, y][k])} ${axis}`)
       .join(", ");
     const handle = {
@@ -365,17 +362,17 @@ function words({ s, points, tokens, asking, picked, px }) {
             tabindex: 0,
             "aria-label": word,
             "aria-valuenow": x,
-            "aria-valuetext": said,
+            "aria-valuetext": value,
           }
         : { "aria-hidden": "true" }),
     };
     return html`<g${attributes(handle)}><circle class="hold" r="14"/><circle class="dot"
-r="${word === asking ? 7 : 5}"/></g>`;
+r="${word === queryWord ? 7 : 5}"/></g>`;
   });
 }
 
-/** Where dots, lines and arrows are, so that names stand elsewhere: points, each with its price. */
-function obstacles({ s, points, got, links, priced, here, there, origin, tip, px }) {
+/** Points that names should not cover (dots, lines, arrows), each with the cost of covering it. */
+function obstacles({ s, points, attention, links, priced, here, there, origin, tip, px }) {
   const taken = [];
   const { sheet, drawn } = SCENES[s.scene];
   if (drawn)
@@ -383,31 +380,44 @@ function obstacles({ s, points, got, links, priced, here, there, origin, tip, px
   else
     for (const aside of [10, 35, 60])
       taken.push([sheet.left + aside, 10, 4], [SIDE - aside, sheet.floor + below(s) - 4, 4]);
-  const strew = (a, b, price, parts = 10) => {
+  const addPoints = (a, b, price, parts = 10) => {
     for (let i = 1; i < parts; i++)
       taken.push([a[0] + ((b[0] - a[0]) * i) / parts, a[1] + ((b[1] - a[1]) * i) / parts, price]);
   };
   points.forEach((point, j) => {
     taken.push([...px(point), 6]);
-    strew(here, px(point), 2.5 * got.weights[j]);
-    if (!priced) strew(...links[j], 0.8);
+    addPoints(here, px(point), 2.5 * attention.weights[j]);
+    if (!priced) addPoints(...links[j], 0.8);
   });
   const { length, unit, side } = swing(origin, here, there);
   const bend = along(here, unit, length / 2, (BEND * side * length) / 2);
   if (SCENES[s.scene].draggable) taken.push([...tip, 8]);
   if (!priced) {
     taken.push([...there, 8]);
-    strew(here, bend, 1);
-    strew(bend, there, 1);
+    addPoints(here, bend, 1);
+    addPoints(bend, there, 1);
   }
-  if (s.scene === "turned") strew(origin, tip, 0.7, 30);
+  if (s.scene === "turned") addPoints(origin, tip, 0.7, 30);
   return taken;
 }
 
-/** The names of the words with their shares, and of what the asking word has become. */
+/** The names of the words with their weights, and the name of the output. */
 function names(m) {
-  const { s, points, present, tokens, got, asking, here, there, origin, tip, priced, spread, px } =
-    m;
+  const {
+    s,
+    points,
+    present,
+    tokens,
+    attention,
+    queryWord,
+    here,
+    there,
+    origin,
+    tip,
+    priced,
+    selfWeight,
+    px,
+  } = m;
   const { length, unit, side } = swing(origin, here, there);
   const known = [...new Set(tokens.map(({ word }) => word))].map((word) => {
     const ids = [...tokens.keys()].filter((j) => tokens[j].word === word);
@@ -421,11 +431,11 @@ function names(m) {
   const labels = [];
   for (const { word, point, seen } of known) {
     // Words that share a place share a label; the first of them carries it.
-    const alike = (one) => one.seen === seen && (one.word === asking) === (word === asking);
+    const alike = (one) => one.seen === seen && (one.word === queryWord) === (word === queryWord);
     const group = known.filter((one) => alike(one) && distance(one.point, point) < 0.3);
     if (group[0].word !== word) continue;
     const ids = group.flatMap((one) => one.ids.filter((j) => present[j] > 0.5));
-    const shares = [...new Set(ids.map((j) => got.weights[j].toFixed(2)))];
+    const shares = [...new Set(ids.map((j) => attention.weights[j].toFixed(2)))];
     const share = seen
       ? shares.join(" · ") + (ids.length > 1 && shares.length === 1 ? " each" : "")
       : "";
@@ -436,14 +446,14 @@ function names(m) {
     const steep = direction([0, 0], [away[0], away[1] + 0.9 * Math.tanh(6 * away[1])]).unit;
     const back = length < 12 ? [-0.6, -0.8] : unit.map((x) => -x);
     labels.push({
-      kind: word === asking ? "asks" : seen ? "" : "absent",
+      kind: word === queryWord ? "query-word" : seen ? "" : "absent",
       name,
       share,
       point: place,
       size: [Math.max(6.9 * name.length, 6 * share.length), share ? 25 : 13],
-      gap: far < 6 ? 11 + THICK * spread : 8,
+      gap: far < 6 ? 11 + THICK * selfWeight : 8,
       way:
-        word === asking
+        word === queryWord
           ? back
           : far < 6
             ? [-0.6, 0.8]
@@ -452,12 +462,12 @@ function names(m) {
               : steep,
     });
   }
-  labels.sort((a, b) => (b.kind === "asks") - (a.kind === "asks"));
+  labels.sort((a, b) => (b.kind === "query-word") - (a.kind === "query-word"));
   if (SCENES[s.scene].draggable) {
     const { length: far, unit: on } = direction(origin, tip);
     const ahead = far < 1 ? [-1, -0.7] : on; // a query of zeros points nowhere
     labels.push({
-      kind: "asks",
+      kind: "query-word",
       name: "query",
       share: "",
       point: tip,
@@ -468,13 +478,13 @@ function names(m) {
   }
   const out = direction([0, 0], [unit[1] * side, -unit[0] * side]);
   const way = length < 12 ? [0.6, -0.8] : out.length < 0.2 ? unit : out.unit;
-  if (length >= 16 && asking)
+  if (length >= 16 && queryWord)
     labels.push({
       kind: "now",
-      name: asking,
+      name: queryWord,
       share: "",
       point: there,
-      size: [9.6 * asking.length, 15],
+      size: [9.6 * queryWord.length, 15],
       gap: 12,
       way,
     });

@@ -179,7 +179,7 @@ ${queries.map((query, i) => [
       Math.max(0.6 * length, 26),
       -aside * (9 + 14 * Math.abs(unit[1])),
     );
-    return element("text", { class: "asks", x: n1(x), y: n1(y + 4) }, `${WORDS[i]}?`);
+    return element("text", { class: "query-word", x: n1(x), y: n1(y + 4) }, `${WORDS[i]}?`);
   })}</g></svg></div>`;
 }
 
@@ -283,7 +283,7 @@ ${matrix(w_q)}</div>`;
  * labels.
  */
 const weightOf = ({ teacher, lens: [i, j] }, { queries, scores, weights }) => ({
-  asks: WORDS[i],
+  queryName: WORDS[i],
   names: DRINKS,
   j,
   query: queries[i],

@@ -1,5 +1,5 @@
 /**
- * The numbers behind Plane: who is there and where, who asks, what each gets.
+ * The numbers behind Plane: the tokens and their points, the query, the weights and the output.
  *
  * A scene's tokens are all words that may stand in its sentence, those of the other choice, too. A
  * pose holds what can glide: whatever lies between two poses is attention as well.
@@ -72,8 +72,8 @@ export const shownIn = ({ scene, sentence }, { text, place }) => {
 /** The tokens of the sentence as it stands. */
 export const sentenceOf = (s) => tokensOf(s).filter((token) => shownIn(s, token));
 
-/** The place that asks; one beyond the end is the last. */
-export const askingPlace = (s) =>
+/** The place of the word whose query is used; one beyond the end is the last. */
+export const queryPlace = (s) =>
   Math.min(s.asks, (SCENES[s.scene].slots ?? Object.keys(s.words)).length - 1);
 
 /** The token that stands at a place of the sentence. */
@@ -91,7 +91,7 @@ export function turning(degrees, stretch) {
 }
 
 /**
- * Points, who is there (1 or 0), the point that asks, its W_Q, and what scores are multiplied by.
+ * A pose: points, presence (1 or 0), the point of the query, W_Q, and the factor of the scores.
  */
 export function poseOf(s) {
   const tokens = tokensOf(s);
@@ -99,7 +99,7 @@ export function poseOf(s) {
   return [
     tokens.map(({ word }) => s.words[word]),
     tokens.map((token) => Number(shownIn(s, token))),
-    priced ? s.query : s.words[tokens[tokenAt(s, askingPlace(s))].word],
+    priced ? s.query : s.words[tokens[tokenAt(s, queryPlace(s))].word],
     s.scene === "turned" ? turning(s.turn, s.stretch) : turning(0, 1),
     priced ? s.sharpness : s.sharpness / Math.sqrt(2),
   ];
@@ -148,7 +148,7 @@ export function computed(s) {
   };
 }
 
-/** The weighted values tip to tail, the asking token's own first: where each starts and ends. */
+/** Start and end of each weighted value, tip to tail, that of the query's own token first. */
 export function chainOf(points, weights, own) {
   const links = [];
   let tip = [0, 0];

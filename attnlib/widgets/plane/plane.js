@@ -1,8 +1,8 @@
 /**
- * Plane: words are points; one of them asks, and moves to a blend of all.
+ * Plane: words are points of a plane; the query of one of them blends all of them into an output.
  *
- * `numbers.js` computes, `drawing.js` draws; what stands around the picture and what
- * hands do to it are here.
+ * `numbers.js` computes and `drawing.js` draws; this file has what surrounds the drawing, and what
+ * happens when a reader uses it.
  */
 import { clamp, distance, distanceFromLine, hullOf } from "../kit/geometry.js";
 import { buttons, element, html, slider } from "../kit/markup.js";
@@ -17,7 +17,7 @@ import {
   learnedMatrix,
 } from "./learning.js";
 import {
-  askingPlace,
+  queryPlace,
   attend,
   axesOf,
   chainOf,
@@ -34,8 +34,8 @@ import {
 } from "./numbers.js";
 
 /**
- * The place that is pointed at; whether the way of the output is shown; the step until which it
- * learns by itself; a weight under the microscope.
+ * The place under the pointer; whether the path of the output is shown; the step at which learning
+ * pauses; the weight under the microscope.
  */
 export const pageState = { pointed: -1, trail: false, until: null, lens: null };
 
@@ -95,7 +95,7 @@ const round = (x) => plain(Number(x.toFixed(2)));
 const pair = (point) => `(${point.map(round).join(", ")})`;
 const fixed = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00");
 
-/** A number that is not negative in few signs. */
+/** A positive number, written short. */
 const short = (x) =>
   x >= 1e5 ? x.toExponential(1).replace("e+", "e") : x.toFixed(x >= 1000 ? 0 : 2);
 
@@ -106,10 +106,10 @@ export const label = (s) =>
         .map(({ text }) => text)
         .join(" ")}"`;
 
-/** What has become of the query, for those who do not see the picture. */
+/** The query and the output in words, for a screen reader. */
 function inWords(s, { tokens, output }) {
   if (isPriced(s)) return `The query ${pair(s.query)} gets ${output[0].toFixed(3)}.`;
-  return `${tokens[askingPlace(s)]} goes from ${pair(poseOf(s)[2])} to ${pair(output)}.`;
+  return `${tokens[queryPlace(s)]} goes from ${pair(poseOf(s)[2])} to ${pair(output)}.`;
 }
 
 const number = (name, value, label) =>
@@ -122,7 +122,7 @@ const number = (name, value, label) =>
     "aria-label": label,
   });
 
-/** The sentence, its choice the largest control of all, and beside it the number that answers. */
+/** The sentence with its choice of a word, and beside it the output. */
 function sentence(s, { tokens, output }) {
   if (isPriced(s)) {
     const field = (k) =>
@@ -149,19 +149,19 @@ data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
     if (Array.isArray(slot))
       return html`<span class="slot" role="group"
 aria-label="The word that changes">${slot.map(choice)}</span>`;
-    return html`<span class="rest${place === askingPlace(s) ? " asks" : ""}">${slot}</span> `;
+    return html`<span class="rest${place === queryPlace(s) ? " query-word" : ""}">${slot}</span> `;
   });
   const kind = ["sentence", chosen < 0 ? "" : "choice", s.compact ? "compact" : ""]
     .filter(Boolean)
     .join(" ");
   return html`<div class="${kind}"
 data-line="${chosen < 0 ? 0 : slots[chosen].indexOf(s.sentence)}"><p class="words">${words}</p>
-<p class="answer"><b class="query">${tokens[askingPlace(s)]}</b> <span
+<p class="answer"><b class="query">${tokens[queryPlace(s)]}</b> <span
 class="becomes">becomes</span><span class="brief">→</span> <b class="value"
 data-part="answer">(${output.map(fixed).join(", ")})</b></p></div>`;
 }
 
-/** What the output is good for: the price it stands for, or bars with the next words. */
+/** What follows from the output: the blended price, or the probabilities of the next words. */
 function outcome(s, output) {
   if (isPriced(s)) return balance(s);
   const { next } = SCENES[s.scene];
@@ -186,7 +186,7 @@ const control = (
 ) => html`<label class="${kind}"><span>${title} <b class="number">${shown}</b></span>
 ${slider(name, s, more)}</label>`;
 
-/** The control beside the picture: how sharp, or how W_Q turns and stretches. */
+/** The sliders beside the picture: the sharpness, or how W_Q turns and stretches. */
 function controls(s) {
   if (s.scene === "prices" || (s.compact && s.scene !== "turned")) return NONE;
   if (s.scene !== "turned") {
@@ -212,7 +212,7 @@ function controls(s) {
 ${matrix(turning(s.turn, s.stretch))}</div>`;
 }
 
-/** W_Q, as a formula has it. */
+/** W_Q, written as a matrix. */
 const matrix = (w_q) =>
   html`<p class="matrix" role="img"
 aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> =
@@ -220,13 +220,13 @@ aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W
     .flat()
     .map((x) => html`<span>${fixed(x).replace("-", "−")}</span>`)}</span></p>`;
 
-/** What each word gets and from what, in rows; and what they come to. */
+/** A table with a row for each word: its score, exponential, weight and value; then the sums. */
 function rows(s, now) {
   const { tokens, points, weights } = now;
   const axes = axesOf(s);
   const priced = isPriced(s);
   const free = s.scene === "words";
-  const asks = priced ? -1 : askingPlace(s);
+  const queryAt = priced ? -1 : queryPlace(s);
   const columns = {
     score: (i) => plain(Number(now.scores[i].toFixed(Math.abs(now.scores[i]) < 10 ? 2 : 1))),
     exp: (i) => short(now.exponentials[i]),
@@ -245,11 +245,11 @@ function rows(s, now) {
     );
   const row = (text, i) => {
     const kind =
-      [i === asks && "asks", i === s.pointed && "lit"].filter(Boolean).join(" ") || false;
+      [i === queryAt && "query-row", i === s.pointed && "lit"].filter(Boolean).join(" ") || false;
     const ask = {
       type: "button",
       "data-asks": i,
-      "aria-pressed": String(i === asks),
+      "aria-pressed": String(i === queryAt),
       "aria-label": `${text} asks`,
     };
     const name = {
@@ -296,7 +296,7 @@ ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(tex
     (name) => html`<th scope="col">${called[name] ?? name}</th>`,
   );
   return html`<div class="numbers of-${s.scene}" data-part="rows"><table>
-<caption class="visually-hidden">What ${priced ? "the query" : tokens[asks]} gets from
+<caption class="visually-hidden">What ${priced ? "the query" : tokens[queryAt]} gets from
 each</caption>
 <thead><tr>${head}<th scope="colgroup"
 colspan="2">${last}</th>${free && html`<td></td>`}</tr></thead>
@@ -327,7 +327,7 @@ function weightOf(s, j) {
     .filter(Boolean)
     .join(" ");
   return {
-    asks: priced ? "the query" : tokens[askingPlace(s)],
+    queryName: priced ? "the query" : tokens[queryPlace(s)],
     names: tokens,
     j,
     query,
@@ -339,8 +339,8 @@ function weightOf(s, j) {
   };
 }
 
-/** The arithmetic of the word that is pointed at, or what can be done. */
-function said(s, { tokens, points, scores, exponentials, weights }) {
+/** The arithmetic of the word under the pointer, or a hint what a reader can do. */
+function explanation(s, { tokens, points, scores, exponentials, weights }) {
   const i = s.pointed;
   const { hint, alone } = SCENES[s.scene];
   if (!(i in tokens)) {
@@ -377,7 +377,7 @@ export function picture(s) {
     alone ? NONE : full(() => rows(s, now)),
     html`<div class="more">${buttons()}</div>`,
     () => html`<p class="visually-hidden" role="status">${inWords(s, now)}</p>`,
-    said(s, now),
+    explanation(s, now),
     weightPanel(s.lens && weightOf(s, s.lens[1])),
   ];
 }
@@ -386,7 +386,7 @@ export function picture(s) {
 export function code(s) {
   if (learns(s)) return learningCode(s);
   const { tokens, points } = computed(s);
-  const asks = askingPlace(s);
+  const at = queryPlace(s);
   const array = (rows) => `np.array(${JSON.stringify(rows)}, dtype=float)`;
   const turned = s.scene === "turned";
   const { next } = SCENES[s.scene];
@@ -403,8 +403,8 @@ export function code(s) {
         `words = ${JSON.stringify(tokens)}`,
         `values = ${array(points)}  # each word is its key and its value`,
         ...(turned ? [`w_q = ${array(turning(s.turn, s.stretch))}`] : []),
-        `scores = values @ ${turned ? `(values[${asks}] @ w_q)` : `values[${asks}]`}  # word ` +
-          `${asks} asks`,
+        `scores = values @ ${turned ? `(values[${at}] @ w_q)` : `values[${at}]`}  # word ` +
+          `${at} has the query`,
         `exponentials = np.exp(${s.sharpness} * scores / np.sqrt(2))`,
       ];
   return [
@@ -466,7 +466,7 @@ export function live(view) {
       turn: Math.round(((degrees + 540) % 360) - 180),
       stretch: Number(clamp(stretch, 0, 3).toFixed(2)),
     });
-  const ask = (place) => place !== askingPlace(state()) && view.glide({ asks: place });
+  const ask = (place) => place !== queryPlace(state()) && view.glide({ asks: place });
 
   // What the pointer or the focus is on: a row, a dot, a line, the slider.
   const pointedAt = (target) => {
@@ -545,7 +545,7 @@ export function live(view) {
   view.on("sheet", "click", (event) => {
     const place = nearest(event);
     if (!onWord && !state().compact && place >= 0)
-      openMicroscope(view, [askingPlace(state()), place]);
+      openMicroscope(view, [queryPlace(state()), place]);
   });
   liveMicroscope(view);
   view.listen(
@@ -578,7 +578,7 @@ export function live(view) {
     const { sentence, asks, remove, why } = target.closest("button")?.dataset ?? {};
     if (sentence && sentence !== state().sentence) view.glide({ sentence });
     if (asks) ask(Number(asks));
-    if (why) openMicroscope(view, [askingPlace(state()), Number(why)]);
+    if (why) openMicroscope(view, [queryPlace(state()), Number(why)]);
     if (remove) edit((names) => names.splice(Number(remove), 1), Number(remove));
   });
   for (const name of ["sharpness", "turn", "stretch"]) {
@@ -613,12 +613,12 @@ export function live(view) {
     view.on(part, "focusout", restore);
   }
 
-  /** Changes the list of own words, of names and places. Who asks goes on asking. */
+  /** Changes the list of own words, of names and places. The query stays that of the same word. */
   const edit = (how, gone) => {
     const s = state();
     const names = Object.entries(s.words);
     how(names);
-    const asks = clamp(askingPlace(s) - Number(gone < askingPlace(s)), 0, names.length - 1);
+    const asks = clamp(queryPlace(s) - Number(gone < queryPlace(s)), 0, names.length - 1);
     view.set({ words: Object.fromEntries(names), asks, pointed: -1 });
   };
   const rename = (place, name) => {

@@ -51,7 +51,7 @@ function weightOf(s) {
   const { inputs, weights } = order({ ...s, moving: null });
   const [i, j] = s.lens;
   return {
-    asks: WORDS[i],
+    queryName: WORDS[i],
     names: WORDS,
     j,
     query: inputs[i],
@@ -387,8 +387,8 @@ export function sceneCode({ scene, swapped, placed, position, distance, d_model,
       `angles = places[:, None] / ${base} ** np.array([0, 0.5])  # two clocks`,
       "encoding = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(3, 4)",
       `X = X + ${Number(placed)} * encoding`,
-      "powers = np.exp(X @ X.T / np.sqrt(4))",
-      "weights = powers / powers.sum(axis=1, keepdims=True)",
+      "exponentials = np.exp(X @ X.T / np.sqrt(4))",
+      "weights = exponentials / exponentials.sum(axis=1, keepdims=True)",
       "outputs = weights @ X",
       "print(outputs.round(2))",
     ];
