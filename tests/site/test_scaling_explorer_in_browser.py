@@ -21,7 +21,7 @@ def test_keyboard_alone_moves_everything(live):
     press("Space")
     live.locator("[data-part=typical]", has_text="±1.0").wait_for()  # it glides for a second
     assert shows(live, d_k=256, divided=True)
-    live.get_by_role("button", name="Toss all coins again").press("Enter")
+    live.get_by_role("button", name="Toss all the coins again").press("Enter")
     assert shows(live, d_k=256, divided=True, toss=4)
 
 

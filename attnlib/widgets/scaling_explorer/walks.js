@@ -156,7 +156,7 @@ ${slider("Longer vectors: slide", s.d_k)}
 <b class="key" data-part="first">${winners(weights, largest)}</b></span></p>
 <p><span class="big size" data-part="typical">±${(root * found.factor).toPrecision(2)}</span>
 <span>the typical size of a score: ${size}, shaded</span></p>
-${buttons(html`<button type="button" name="again">Toss all coins again</button>`)}</div>`,
+${buttons(html`<button type="button" name="again">Toss all the coins again</button>`)}</div>`,
     () =>
       html`<div class="visually-hidden">${table(
         "The six keys",
