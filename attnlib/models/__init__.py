@@ -1,18 +1,25 @@
 """Trained models in the layers of this library: those of others, and those of this course.
 
-`load_minilm` returns a sentence encoder, `from_llama` one layer of a language model, and
-`induction` holds small models that this course has trained. NumPy is enough to import them.
+`causal_lm` returns a published language model, `load_minilm` a sentence encoder, `from_llama` one
+layer of a language model, and `induction` holds small models that this course has trained. NumPy is
+enough to import them.
 """
 
 from attnlib.models.files import MissingModelError, is_here
+from attnlib.models.language import Cache, CausalLM, Trace
 from attnlib.models.llama import from_llama
 from attnlib.models.minilm import MiniLM, Reading, load_minilm, mean_pool
+from attnlib.models.published import causal_lm
 from attnlib.models.recordings import everyday_sentences, load_recording
 
 __all__ = [
+    "Cache",
+    "CausalLM",
     "MiniLM",
     "MissingModelError",
     "Reading",
+    "Trace",
+    "causal_lm",
     "everyday_sentences",
     "from_llama",
     "is_here",
