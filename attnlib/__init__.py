@@ -18,6 +18,7 @@ from attnlib.feed_forward import (
     silu,
 )
 from attnlib.gradients import attention_backward, softmax_backward
+from attnlib.inspection import ledger, lens
 from attnlib.layers import DecoderLayer, Encoder, EncoderLayer
 from attnlib.linear import delta_rule, linear_attention
 from attnlib.masks import additive, blocked, causal_mask, padding_mask, top_k_mask, window_mask
@@ -54,6 +55,8 @@ __all__ = [
     "gelu",
     "gelu_tanh",
     "layer_norm",
+    "ledger",
+    "lens",
     "linear_attention",
     "merge_heads",
     "merge_partials",

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnlib import EncoderLayer, KeyValueCache, delta_rule, softmax
+from attnlib import EncoderLayer, KeyValueCache, delta_rule, ledger, softmax
 from attnlib.models import Cache, CausalLM, causal_lm
 from tests.helpers import NOT_FLOATS, raises, steady, stirred
 
@@ -205,6 +205,18 @@ def test_the_delta_rule_equals_that_of_transformers(parity):
     expected, _ = theirs_.torch_recurrent_gated_delta_rule(*t, None, False)
     expected = expected.transpose(1, 2).numpy().astype(np.float32) * np.float32(5**0.5)
     parity("delta_rule", "none", delta_rule(q, k, v, beta), expected)
+
+
+def test_the_ledger_of_every_architecture_sums_to_the_logit(published):
+    _, _, config, arrays = published
+    model = causal_lm(config, arrays, dtype=np.float64)
+    tokens = text(19, 1)[0]
+    logits = model(tokens)
+    for position, token in ((0, 42), (13, 7)):
+        names, contributions = ledger(model, tokens, position, token)
+        heads = sum("head" in name for name in names)
+        assert heads == config["num_hidden_layers"] * config["num_attention_heads"]
+        np.testing.assert_allclose(contributions.sum(), logits[position, token], rtol=1e-9)
 
 
 # Of itself

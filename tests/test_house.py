@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
 MATHEMATICS = {"attention", "masks", "positions", "multihead", "norms", "feed_forward", "layers"}
-MATHEMATICS |= {"blockwise", "caches", "experts", "gradients", "linear"}
+MATHEMATICS |= {"blockwise", "caches", "experts", "gradients", "inspection", "linear"}
 BELOW = {"numpy", "inputs"}  # what all of the mathematics stands on
 # What each module of attnlib may import besides the standard library. Imports point down.
 MAY_IMPORT = {
@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "feed_forward": BELOW | {"scipy", "multihead"},
     "experts": BELOW | {"attention", "masks", "multihead"},
     "linear": BELOW,
+    "inspection": BELOW | {"attention", "multihead", "norms"},
     "layers": BELOW | {"multihead", "norms", "feed_forward"},
     "blockwise": BELOW | {"attention"},
     "gradients": BELOW | {"attention"},
