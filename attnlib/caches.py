@@ -20,18 +20,15 @@ class KeyValueCache:
     positions after those before, and each attends to itself and to the tokens before it. So the
     output is the one that all tokens at once, with a causal mask, would get.
 
+    Its `n` is the number of tokens so far, which is the position of the next one. Its `keys` and
+    `values` are arrays (..., n_kv_heads, n_kept, d_k) and (..., n_kv_heads, n_kept, d_v), None
+    before the first token.
+
     Parameters
     ----------
     window : int, optional
         How many tokens each one may attend to, itself and the last before it; all unless given.
         What no later token can attend to is dropped.
-
-    Attributes
-    ----------
-    n : int
-        The number of tokens so far, which is the position of the next one.
-    keys : array, shape (..., n_kv_heads, n_kept, d_k), or None before the first token
-    values : array, shape (..., n_kv_heads, n_kept, d_v), or None
 
     Raises
     ------

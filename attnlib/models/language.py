@@ -35,7 +35,7 @@ class Cache:
 class Trace:
     """What a `CausalLM` has computed for a text.
 
-    Attributes
+    Parameters
     ----------
     tokens : array of int, shape (..., n)
     logits : array, shape (..., n, n_tokens)
