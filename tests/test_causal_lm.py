@@ -267,8 +267,16 @@ def test_temperature_0_takes_the_most_probable_token():
     assert tokens.shape == (2, 12)
     assert (model(tokens)[:, :-1].argmax(-1) == tokens[:, 1:]).all()
     assert (model.write([3], 11, top_k=1) == tokens[0]).all()
-    assert (model.write([3], 11, temperature=1e-300) == tokens[0]).all()
+    assert (model.write([3], 11, temperature=1e-320) == tokens[0]).all()
     assert model.write([3, 4], 0).tolist() == [3, 4]
+
+
+class Least(np.random.Generator):
+    """A generator that draws nothing but 0."""
+
+    def random(self, size):
+        """Return zeros."""
+        return np.zeros(size)
 
 
 def test_tokens_are_drawn_as_often_as_they_are_probable():
@@ -283,6 +291,8 @@ def test_tokens_are_drawn_as_often_as_they_are_probable():
         shares, expected = np.bincount(drawn, minlength=17) / n, softmax(logits)
         assert np.abs(shares - expected).max() < 4 * (0.25 / n) ** 0.5
         assert (shares[expected == 0] == 0).all()
+    # Not even the least draw gives a token without probability.
+    assert model.write([3, 8], 1, top_k=1, rng=Least(np.random.PCG64(0)))[-1] == logits.argmax()
     first, second = (model.write([1], 9, rng=np.random.default_rng(5)) for _ in range(2))
     assert (first == second).all()
 
