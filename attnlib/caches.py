@@ -37,12 +37,6 @@ class KeyValueCache:
     ValueError
         If `window` is below 1.
 
-    Notes
-    -----
-    `n` is the number of tokens so far, which is the position of the next one. `keys` have the
-    shape (..., n_kv_heads, n_kept, d_k) and `values` (..., n_kv_heads, n_kept, d_v); both are None
-    before the first token.
-
     Source
     ------
     Shazeer 2019, *Fast Transformer Decoding*, section 2.4. `window` is Jiang et al. 2023,

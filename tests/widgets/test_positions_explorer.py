@@ -81,7 +81,7 @@ def test_without_positions_equal_words_score_equally_and_each_kind_changes_that(
         return
     assert np.ptp(scores) > 0.2
     if kind == "sinusoidal":
-        assert diagonal_spread(scores) > 0.5  # the places meet the word too
+        assert diagonal_spread(scores) > 0.5  # the position is part of the word
     else:
         assert diagonal_spread(scores) < 1e-9
     symmetric = np.allclose(scores, scores.T)
@@ -316,13 +316,13 @@ def test_copied_code_of_what_moves_gives_its_numbers(explorer):
         assert names["score"] == pytest.approx(np.prod(turned(explorer), axis=0).sum(), abs=1e-9)
 
 
-def test_dog_and_man_change_places_and_nobody_hears_it_without_positions():
+def test_no_output_changes_when_dog_and_man_are_swapped_without_positions():
     dog_first, man_first = (PositionsExplorer(scene="order", swapped=it) for it in (False, True))
     np.testing.assert_allclose(dog_first.outputs[0], man_first.outputs[0], atol=1e-12)
     assert "The order is lost" in picture(man_first).select_one(".verdict").get_text()
     dog_first.placed = man_first.placed = True
     assert np.abs(dog_first.outputs[0] - man_first.outputs[0]).max() > 0.3
-    assert "The order is heard" in picture(man_first).select_one(".verdict").get_text()
+    assert "The order is noticed" in picture(man_first).select_one(".verdict").get_text()
     rows = [numbers(td.get_text()) for td in picture(man_first).select(".outs td")]
     np.testing.assert_allclose(rows, man_first.outputs[0], atol=0.0051)
 

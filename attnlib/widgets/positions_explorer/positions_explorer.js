@@ -120,12 +120,12 @@ function sentences(s, now) {
   const range = (rows) => `Faint is ${signed(least(rows))}, strong is ${signed(most(rows))}.`;
   const words = {
     none: {
-      verdict: "All scores are equal: attention cannot tell the places apart.",
+      verdict: "All scores are equal: attention cannot tell the positions apart.",
       encoding: ["Nothing added", "The word is the same at every position."],
     },
     sinusoidal: {
       verdict:
-        "The scores follow the distance, but drift along each diagonal: places meet the word, too.",
+        "The scores follow the distance, but drift along each diagonal, because the position is part of the word.",
       encoding: ["Added to the word", `PE(${p}) = (${some}). Faint is −1, strong is 1.`],
       similarity: "PE(p) · PE(p + k)",
     },

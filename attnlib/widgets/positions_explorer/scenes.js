@@ -154,7 +154,7 @@ function orderSheet({ places, inputs, weights, outputs }) {
     212,
     "Three words, what goes in, the weights as lines and what comes out; the table below holds " +
       "the numbers",
-    [0, 1, 2].map((place) => text(`place ${place}`, 78 + 98 * place, 12, "muted", middle)),
+    [0, 1, 2].map((place) => text(`position ${place}`, 78 + 98 * place, 12, "muted", middle)),
     text("in", 8, 87, "muted"),
     text("out", 8, 194, "muted"),
     ways,
@@ -181,10 +181,10 @@ export function ordering(s) {
   const [before, after] = [still(false), still(s.swapped)];
   const same = (w) => after.outputs[w].every((x, c) => Math.abs(x - before.outputs[w][c]) < 1e-9);
   const verdict = !s.swapped
-    ? "dog bites man. Now let dog and man change places."
+    ? "dog bites man. Now swap dog and man."
     : WORDS.every((_, w) => same(w))
-      ? "man bites dog, and every word comes out as before. The order is lost."
-      : "man bites dog, and the words come out otherwise. The order is heard.";
+      ? "man bites dog, and every word has the same output. The order is lost."
+      : "man bites dog, and the outputs are different. The order is noticed.";
   const row = (values) => `(${values.map(signed).join(", ")})`;
   const pressed = (on) => ({ "aria-pressed": String(on) });
   return [
@@ -193,7 +193,7 @@ class="switches main">${button("swapped", "Swap dog and man", pressed(s.swapped)
 ${button("placed", "Add positions", pressed(s.placed))}</p>${buttons()}</div>`,
     html`<div class="stage">${orderSheet(now)}</div>`,
     html`<div class="readout"><p class="verdict" aria-live="polite">${verdict}</p>
-<table class="outs"><caption>What comes out. Tap a word or a line to see why.</caption>${WORDS.map(
+<table class="outs"><caption>The outputs. Tap a word or a line to see why.</caption>${WORDS.map(
       (word, w) => html`<tr><th scope="row">
 <button type="button" data-why="${w}"
 aria-label="${word}: why">${word}</button></th><td>${row(now.outputs[w])}</td></tr>`,
@@ -255,8 +255,8 @@ function clocksSheet({ pairs }, { position: p, distance: k }) {
     340,
     214,
     "Clocks with a hand for each of two positions; the table below holds the numbers",
-    text(`place ${p}`, 4, 16, "ink", bold),
-    text(`place ${p + k}`, 92, 16, "muted", bold),
+    text(`position ${p}`, 4, 16, "ink", bold),
+    text(`position ${p + k}`, 92, 16, "muted", bold),
     line("M4 23h52", STROKES.from),
     line("M92 23h52", STROKES.to),
     pairs.slice(0, MOST).map(one),
@@ -359,8 +359,8 @@ export function turning(s) {
 ${s.position + s.distance}</span>
 <span class="key">key at ${s.position}</span></p>
 <p>score <b class="big" data-part="match">${signed(now.score)}</b></p>
-<p class="said">The key stands ${many(s.distance, "word")} back. Dashed: as they are before they
-turn.</p></div>`,
+<p class="said">The key is ${many(s.distance, "word")} before the query.
+Dashed: before they are turned.</p></div>`,
     () =>
       html`<div class="visually-hidden">${table(
         "The pairs, turned",
