@@ -63,7 +63,7 @@ def test_a_guess_plays_the_picture_and_keeps_it_in_the_address(page, site):
     page.set_viewport_size({"width": 1280, "height": 1600})
     page.goto(f"{site}/{FIRST}")
     awake(page)
-    page.get_by_role("button", name="to [CLS]").click()
+    page.get_by_role("button", name="It cannot").click()
     page.wait_for_url("**#encoder.layer=2")  # head 2 it was
     page.locator(".abh-encoder", has_text="Layer 3, head 2").wait_for()
     guess = page.locator(".abh-guess")
