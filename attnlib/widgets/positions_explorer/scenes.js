@@ -359,8 +359,7 @@ export function turning(s) {
 ${s.position + s.distance}</span>
 <span class="key">key at ${s.position}</span></p>
 <p>score <b class="big" data-part="match">${signed(now.score)}</b></p>
-<p class="said">The key is ${many(s.distance, "word")} before the query.
-Dashed: before they are turned.</p></div>`,
+<p class="said">The key is ${many(s.distance, "word")} back. Dashed: before turning.</p></div>`,
     () =>
       html`<div class="visually-hidden">${table(
         "The pairs, turned",
