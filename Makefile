@@ -58,7 +58,7 @@ refresh: install ## run the notebooks and store their outputs, and what follows 
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)
 	@$(VENV) -m _ext.course.chapters
 
-train: install ## train the small models of chapter 13 again and store their weights
+train: install ## train the small models of letters again and store their weights
 	@$(VENV) -m tools.train
 
 atlas: install ## measure the parity atlas again

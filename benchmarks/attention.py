@@ -2,9 +2,9 @@
 
 The candidates take turns within one run, and the fastest turn of each counts: whatever else a
 machine does can only make a turn longer. Only ratios are worth quoting, and they differ between
-kinds of processors, so the last run on each kind is kept, in `attnlib/data/speed.json`: chapter 14
-draws it, wherever its notebook runs. Writes `attention.md` and `attention.svg`, which the page on
-speed shows. Run by `make bench`: it keeps NumPy to one thread.
+kinds of processors, so the last run on each kind is kept, in `attnlib/data/speed.json`: the
+chapter on costs draws it, wherever its notebook runs. Writes `attention.md` and `attention.svg`,
+which the page on speed shows. Run by `make bench`: it keeps NumPy to one thread.
 """
 
 import json

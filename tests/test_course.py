@@ -187,11 +187,48 @@ def test_the_stored_parts_of_this_book_are_those_of_its_chapters():
     assert [str(path) for path in course.stale(ROOT)] == [], "run `make refresh`"
 
 
-def test_the_contents_name_every_chapter_in_the_order_of_the_files():
-    listed = [chapter.file for chapter in course.read(ROOT)]
-    assert listed == [
-        f"chapters/{path.name}" for path in sorted((ROOT / "chapters").glob("*.ipynb"))
-    ]
+def test_the_contents_name_every_chapter():
+    listed = {chapter.path for chapter in course.read(ROOT)}
+    assert listed == {*(ROOT / "chapters").glob("*.ipynb")}
+
+
+LINKS = """\
+[Chapter 7](chapters/01-rows.ipynb#sum-a-row), [chapter 7](chapters/02-columns.ipynb)'s sum, and
+[chapters 7](chapters/01-rows.ipynb) to [7](chapters/02-columns.ipynb);
+[7 rows](chapters/01-rows.ipynb), [lesson 7](of.md), [](chapters/02-columns.ipynb), `x[7](02)`
+"""
+RENEWED = """\
+[Chapter 2](chapters/01-rows.ipynb#sum-a-row), [chapter 1](chapters/02-columns.ipynb)'s sum, and
+[chapters 2](chapters/01-rows.ipynb) to [1](chapters/02-columns.ipynb);
+[7 rows](chapters/01-rows.ipynb), [lesson 7](of.md), [](chapters/02-columns.ipynb), `x[7](02)`
+"""
+
+
+def test_links_to_chapters_follow_their_numbers(book):
+    """In the text of chapters, of other notebooks and of pages, wherever the contents move them."""
+    add_chapter(book)
+    lines = (book / "_toc.yml").read_text("utf-8").splitlines()
+    first = next(number for number, line in enumerate(lines) if "01-rows" in line)
+    lines[first : first + 2] = lines[first : first + 2][::-1]
+    (book / "_toc.yml").write_text("\n".join(lines), "utf-8")
+    cells = [new_markdown_cell(LINKS.replace("chapters/", "")), new_code_cell(LINKS)]
+    nbformat.write(notebook("Rows", cells=cells), book / "chapters" / "01-rows.ipynb")
+    here = [new_markdown_cell(LINKS)]
+    nbformat.write(new_notebook(cells=here), book / "museum.ipynb")
+    (book / "faq.md").write_text(LINKS, "utf-8")
+    files = ["01-rows.ipynb", "02-columns.ipynb", "README.md", "faq.md", "museum.ipynb"]
+    assert refresh(book) == files and refresh(book) == []
+    _, text, code, *_ = nbformat.read(book / "chapters" / "01-rows.ipynb", 4).cells
+    assert text.source == RENEWED.replace("chapters/", "") and code.source == LINKS
+    museum = nbformat.read(book / "museum.ipynb", 4).cells[0].source
+    assert museum == (book / "faq.md").read_text("utf-8") == RENEWED
+
+
+def test_a_link_to_a_chapter_that_is_gone_is_named(book):
+    (book / "faq.md").write_text("See [chapter 4](chapters/04-sums.ipynb).", "utf-8")
+    message = "faq.md: it links to 04-sums.ipynb, which _toc.yml does not list"
+    with raises(course.ChapterError, message):
+        course.stale(book)
 
 
 def add_part(book, name):

@@ -25,7 +25,7 @@ from tools import build, licences
 from tools.refresh import KERNEL
 
 ROOT = Path(__file__).resolve().parent.parent
-CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+CHAPTERS = [chapter.path for chapter in course.read()]
 
 MATHEMATICS = {"attention", "masks", "positions", "multihead", "norms", "feed_forward", "layers"}
 MATHEMATICS |= {"blockwise", "caches", "experts", "gradients", "inspection", "linear"}
@@ -601,6 +601,15 @@ def test_no_machine_paths_and_nothing_announced(pattern):
         if pattern.search(line)
     ]
     assert_none(offences)
+
+
+PLAIN_NUMBER = re.compile(r"\bchapters?(?:\s|\\n|~|&nbsp;)+\d+\b(?!, page)", re.IGNORECASE)
+
+
+def test_chapters_have_their_numbers_in_links_alone():
+    """Those `make refresh` renews. "chapter 16, page 547" is said of another book."""
+    found = ((name, PLAIN_NUMBER.search(course.NUMBER.sub("", text))) for name, text in texts())
+    assert_none(f"{name}: {plain[0]}" for name, plain in found if plain)
 
 
 def commands():

@@ -1,4 +1,4 @@
-"""The task of chapter 13, the models that solve it, and what each of their heads is for."""
+"""The task of looking back, the models that solve it, and what each of their heads is for."""
 
 import numpy as np
 import pytest

@@ -82,7 +82,7 @@ def test_merging_undoes_splitting(leading, n, n_heads, d):
 
 
 def test_chai_piyo_with_two_heads():
-    """Head 1 looks across, as in chapter 3; head 2 has the W_Q of it for keys: it sees itself."""
+    """Head 1 looks across, as in "Chai piyo"; head 2 has the W_Q of it for keys: it sees itself."""
     across, same = [[0.0, 1], [1, 0], [0, 1], [1, 0]], [[1.0, 0], [0, 1], [1, 0], [0, 1]]
     attention = MultiHeadAttention(
         np.hstack([same, same]),

@@ -11,14 +11,13 @@ import attnlib
 from _ext import notebook
 from _ext.symbols.notation import NOTATION, explained, notation
 from _ext.symbols.page import NUMPY, unwrapped
-from _ext.symbols.table import SYMBOLS
+from _ext.symbols.table import ELSEWHERE, NO_ROWS, ROWS_IN_CODE, SYMBOLS, name_of
 from _ext.symbols.tex import as_html, plain, signature
 from attnlib.models import mean_pool
-from tests.conftest import ROOT
 from tests.helpers import D_FF, D_K, D_MODEL, HEADS, N_MEMORY, N, tokens
+from tools.build import notebooks
 
-NOTEBOOKS = {int(path.name[:2]): path for path in sorted((ROOT / "chapters").glob("*.ipynb"))}
-NOTEBOOKS |= {path.stem: path for path in sorted(ROOT.glob("*.ipynb"))}
+NOTEBOOKS = {name_of(path): path for path in notebooks()}
 SAID = NOTATION.read_text(encoding="utf-8")
 
 
@@ -39,9 +38,18 @@ def test_each_symbol_is_explained_by_one_row_of_the_notation():
     d_k = "<i>d</i><sub><i>k</i></sub>"
     assert said["K"] == ("keys", f"(<i>n</i>, {d_k})")
     assert said["~S"] == (f"scaled scores, <i>S</i> / √{d_k}", "(<i>n</i>, <i>n</i>)")
-    assert said["M 5"][0].startswith("mask") and said["M 6 10"][0] == "the tokens that answer"
-    assert said["L 8 14"][0] == "layers of a stack" and said["L 11 12 13"][0] == "the loss"
-    assert said["dW_Q 11 12"][1] == "as <i>W</i><sub><i>Q</i></sub>"
+    assert said["M masks"][0].startswith("mask")
+    assert said["M encoder-decoder many-heads"][0] == "the tokens that answer"
+    assert said["L the-encoder-layer what-it-costs"][0] == "layers of a stack"
+    assert said["L backwards-by-hand learning-what-to-ask looking-back"][0] == "the loss"
+    assert (
+        said["dW_Q backwards-by-hand learning-what-to-ask"][1] == "as <i>W</i><sub><i>Q</i></sub>"
+    )
+
+
+def test_the_table_names_pages_that_are_there():
+    named = set().union(*(each.only | each.only_code for each in SYMBOLS))
+    assert named | {*NO_ROWS, *ROWS_IN_CODE} - {ELSEWHERE} <= {*NOTEBOOKS}
 
 
 def test_a_symbol_that_the_notation_lacks_stops_the_build():

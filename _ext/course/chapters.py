@@ -13,8 +13,8 @@ Its metadata keep, under "attention_by_hand", only what nothing else says:
 
 The start page, the teaching page and the solutions are made from this when the book is built, by
 `contents.py`, and the head of each chapter by `frame.py`. README's list is stored, and so are a
-notebook's own number and its way to the next: `make refresh` ends with this file, which writes
-them again.
+notebook's own number, its way to the next, and the numbers in links to chapters on all pages:
+`make refresh` ends with this file, which writes them again.
 """
 
 import json
@@ -48,6 +48,10 @@ CLOSES |= {tag: {"source", "outputs"} for tag in ("hide-cell", "answer")}
 
 TITLE = re.compile(r"^# (?:\d+\. )?(.+)$", re.MULTILINE)
 NEXT = re.compile(r"\n*^Next: .+$\n*", re.MULTILINE)
+NUMBER = re.compile(  # in a link to a chapter: [chapter 4](04-scaling.ipynb#anchor)
+    r"(?<=\[)((?:chapters? )?)\d+(?=\]\((?:[^()\s]*/)?(\d[^()\s/#]*\.ipynb)(?:#[^()\s]*)?\))",
+    re.IGNORECASE,
+)
 LIST = re.compile(r"(?<=<!-- chapters -->\n).*(?=<!-- end of chapters -->)", re.DOTALL)
 
 
@@ -290,11 +294,32 @@ def readme(text, chapters):
     return LIST.sub(lambda _: "\n" + "\n\n".join(blocks) + "\n\n", text)
 
 
-def complete(chapter, following):
+def numbered(text, path, chapters):
+    """The text of the file at `path` with today's numbers in its links to chapters."""
+    numbers = {Path(chapter.file).name: chapter.number for chapter in chapters}
+
+    def renew(link):
+        if link[2] not in numbers:
+            raise ChapterError(f"{path.name}: it links to {link[2]}, which _toc.yml does not list")
+        return f"{link[1]}{numbers[link[2]]}"
+
+    return NUMBER.sub(renew, text)
+
+
+def numbered_cells(path, chapters):
+    """The notebook at `path` with such texts, as nbformat has it."""
+    written = nbformat.read(path, as_version=4)
+    for cell in written.cells:
+        if cell.cell_type == "markdown":
+            cell.source = numbered(cell.source, path, chapters)
+    return written
+
+
+def complete(chapter, following, chapters):
     """The text of a chapter's notebook, with its number and the way to the next."""
     for key in chapter.needed:
         chapter.stored(key)
-    written = nbformat.read(chapter.path, as_version=4)
+    written = numbered_cells(chapter.path, chapters)
     first, last = written.cells[0], written.cells[-1]
     if last.cell_type != "markdown":
         raise ChapterError(f"{chapter.file}: the last cell needs to be text")
@@ -313,10 +338,14 @@ def complete(chapter, following):
 def stale(root=ROOT):
     """The files that do not say what the chapters say: {path: the text that they should have}."""
     chapters = read(root)
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(Path(root).glob("*.md"))}
     path = Path(root, "README.md")
-    wanted = {path: readme(path.read_text(encoding="utf-8"), chapters)}
+    pages[path] = readme(pages[path], chapters)
+    wanted = {path: numbered(text, path, chapters) for path, text in pages.items()}
+    for path in sorted(Path(root).glob("*.ipynb")):
+        wanted[path] = nbformat.writes(numbered_cells(path, chapters)) + "\n"
     for chapter, following in zip(chapters, [*chapters[1:], None], strict=True):
-        wanted[chapter.path] = complete(chapter, following)
+        wanted[chapter.path] = complete(chapter, following, chapters)
     return {p: text for p, text in wanted.items() if p.read_text(encoding="utf-8") != text}
 
 

@@ -6,7 +6,7 @@ from html import escape
 from sphinx.errors import ExtensionError
 
 from _ext import ROOT
-from _ext.symbols.table import ATLAS
+from _ext.symbols.table import ATLAS, name_of
 from _ext.symbols.tex import as_html, plain
 
 NOTATION = ROOT / "notation.md"
@@ -32,7 +32,7 @@ def notation(text):
                 shared(re.findall(r"\$[^$]+\$", cells.get("shape", "")), "", symbols),
                 shared(re.findall(r"`[^`]+`", cells.get("in code", "")), "", symbols),
             )
-            pages = {int(number) for number in re.findall(r"chapter (\d+)", line)}
+            pages = {name_of(file) for file in re.findall(r"\]\((chapters/[^)#]+)", line)}
             pages |= {ATLAS} if "parity atlas" in line else set()
             said += zip(symbols, *columns, [pages] * len(symbols), strict=True)
     return said
@@ -72,7 +72,8 @@ def sentence(markdown):
     What it is in code stands in the table.
     """
     text = re.sub(r", in code `\w+`|(, )?\{eq\}`[^`]*`", "", markdown.split("; ")[0])
-    text = re.sub(r"^(?:in|from) chapter \d+(?: on)?[,:] |, chapter \d+$", "", text.strip())
+    chapter = r"\[chapter \d+\]\([^)]*\)"
+    text = re.sub(rf"^(?:in|from) {chapter}(?: on)?[,:] |, {chapter}$", "", text.strip())
     parts = re.split(r"\$([^$]*)\$|`([^`]*)`", text)
     html = [escape(part, quote=False) for part in parts[0::3]]
     for i, (tex, code) in enumerate(zip(parts[1::3], parts[2::3], strict=True)):

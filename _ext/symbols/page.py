@@ -16,7 +16,7 @@ from _ext.assets import minify
 from _ext.files import write
 from _ext.math.formulas import used_formulas
 from _ext.symbols.notation import NOTATION, explained
-from _ext.symbols.table import NO_ROWS, ROWS_IN_CODE, SYMBOLS, in_order
+from _ext.symbols.table import NO_ROWS, ROWS_IN_CODE, SYMBOLS
 from _ext.symbols.tex import as_html, plain, signature
 
 HERE = Path(__file__).parent
@@ -63,7 +63,7 @@ def table(text):
         {
             "name": each.name, "form": signature(each.tex), "role": each.role,
             "code": each.code.split(), "row": each.row, "parts": ", ".join(each.parts),
-            "only": in_order(each.only), "onlyCode": in_order(each.only_code or each.only),
+            "only": sorted(each.only), "onlyCode": sorted(each.only_code or each.only),
             "html": as_html(each.tex), "means": said[each][0], "shape": said[each][1],
         }
         for each in SYMBOLS

@@ -9,10 +9,9 @@
   const article = document.querySelector("article");
   if (!article || !("popover" in article)) return;
 
-  const [, chapter, file] = /(?:chapters[/](\d+)-[^/]*|([^/]*))$/.exec(
+  const [, chapter, page] = /(chapters[/](?:\d+-)?)?([^/]*)$/.exec(
     location.pathname.replace(/[.]html$/, ""),
   );
-  const page = chapter ? Number(chapter) : file;
   const here = ({ only }) => !only.length || only.includes(page);
   const hereInCode = ({ onlyCode }) => !onlyCode.length || onlyCode.includes(page);
   const symbols = new Map(known.symbols.filter(here).map((symbol) => [symbol.name, symbol]));
@@ -26,7 +25,7 @@
 
   const forms = new Map(); // letters in a formula: {name, row}
   const names = new Map(); // a word of code: the name of a symbol
-  const lost = known.noRows[chapter ? page : 0]?.split(" ") ?? [];
+  const lost = known.noRows[chapter ? page : "elsewhere"]?.split(" ") ?? [];
   const rowsInCode = known.rowsInCode[page]?.split(" ") ?? [];
   for (const [name, symbol] of symbols) {
     const { form, row, code } = symbol;

@@ -3,8 +3,11 @@
 What each one means and its shape are read from notation.md (`notation.py`).
 """
 
+import re
+from pathlib import Path
 from typing import NamedTuple
 
+from _ext.course.chapters import read
 from _ext.symbols.tex import signature
 
 
@@ -18,25 +21,21 @@ class Symbol(NamedTuple):
     code: str = ""
     row: str = ""  # the letter of a row of it, `q` for `Q`
     parts: tuple = ()  # where widgets show it: CSS selectors
-    # The chapters, by their numbers, and other pages in which the letters mean this, and those in
-    # which the names do; elsewhere they are left alone. Unless given, all pages, and as `only`.
+    # The chapters and other pages, by `name_of`, in which the letters mean this, and those in which
+    # the names do; elsewhere they are left alone. Unless given, all pages, and as `only`.
     only: frozenset = frozenset()
     only_code: frozenset = frozenset()
 
     @property
     def name(self):
         """What the page's marks call it: its letters, and its chapters if others use them too."""
-        return signature(self.tex) + "".join(f" {page}" for page in in_order(self.only))
+        return signature(self.tex) + "".join(f" {page}" for page in sorted(self.only))
 
 
-def symbol(tex, role="ink", code="", *, row="", parts=(), only=(), only_code=()):
+def symbol(tex, role="ink", code="", *, row="", parts=(), only="", only_code=""):
     """A line of the table, as short as it can be."""
-    return Symbol(tex, role, code, row, tuple(parts), frozenset(only), frozenset(only_code))
-
-
-def in_order(pages):
-    """Chapters by their numbers, then other pages."""
-    return sorted(pages, key=lambda page: (isinstance(page, str), page))
+    pages = (frozenset(names.split()) for names in (only, only_code))
+    return Symbol(tex, role, code, row, tuple(parts), *pages)
 
 
 def flow(block):
@@ -62,12 +61,27 @@ def heatmap(widget):
     return f".abh-{widget} :is(.cells, .edge)"
 
 
-ALL = set(range(1, 17))
-ATLAS = "parity-atlas"  # a page that is no chapter goes by the name of its file
+def name_of(page):
+    """What the table calls a page or a file: its name, a chapter's without the number."""
+    return re.sub(r"^\d+-", "", Path(page).stem)
+
+
+def all_but(names):
+    """The names of the other chapters."""
+    chapters = {name_of(chapter.file) for chapter in read()}
+    return " ".join(sorted(chapters - set(names.split())))
+
+
+ATLAS = "parity-atlas"
+ELSEWHERE = "elsewhere"  # all pages that are no chapters
 
 SYMBOLS = (
     # Sizes
-    symbol("n", code="n", only_code={2, 5, 6, 7, 10, 13, 14}),
+    symbol(
+        "n", code="n",
+        only_code="queries-keys-values masks many-heads where-am-i encoder-decoder looking-back "
+        "what-it-costs",
+    ),
     symbol("n_q", code="n_q"),
     symbol("n_k", code="n_k"),
     symbol(r"d_\text{model}", code="d_model"),
@@ -75,9 +89,9 @@ SYMBOLS = (
     symbol("d_v", code="d_v"),
     symbol(r"d_\text{ff}", code="d_ff"),
     symbol(r"n_\text{heads}", code="n_heads"),
-    symbol("L", code="n_layers L", only={8, 14}),
-    symbol("b", code="b", only={14}),
-    symbol("r", only={14}),
+    symbol("L", code="n_layers L", only="the-encoder-layer what-it-costs"),
+    symbol("b", code="b", only="what-it-costs"),
+    symbol("r", only="what-it-costs"),
     # Attention
     symbol("X", code="X", parts=[flow("X"), cells("X")]),
     symbol("W_Q", "query", "W_Q w_q", parts=[gate("w_q"), cells("W_Q"), ".abh-plane p.matrix"]),
@@ -91,9 +105,13 @@ SYMBOLS = (
         "K", "key", "keys K", row="k", parts=[flow("K"), cells("K"), ".abh-dot-product .tip.key"]
     ),
     symbol("V", "value", "values V", row="v", parts=[flow("V"), cells("V")]),
-    symbol("S", code="scores S", parts=[crossing("S")], only_code=ALL - {1, 11, 13, 16}),
     symbol(
-        r"\tilde{S}", code="scaled", parts=[crossing("~S"), cells("S")], only_code={1, 2, 3, 4}
+        "S", code="scores S", parts=[crossing("S")],
+        only_code=all_but("why-attention learning-what-to-ask looking-back a-real-encoder"),
+    ),
+    symbol(
+        r"\tilde{S}", code="scaled", parts=[crossing("~S"), cells("S")],
+        only_code="why-attention queries-keys-values chai-piyo-by-hand scaling",
     ),
     symbol(
         "A", "weight", "weights A",
@@ -105,77 +123,96 @@ SYMBOLS = (
     symbol(
         "Z", code="Z output", row="z",
         parts=[flow("Z"), cells("Z"), ".abh-attention-explorer [data-part=output]"],
-        only_code={2, 3, 5, 6, 8, 10, 11, 12, 14},
+        only_code="queries-keys-values chai-piyo-by-hand masks many-heads the-encoder-layer "
+        "encoder-decoder learning-what-to-ask backwards-by-hand what-it-costs",
     ),
-    # Chapter 1
-    symbol("Y", row="y", only={1}),
+    # Averages
+    symbol("Y", row="y", only="why-attention"),
     # Masks
-    symbol("M", code="mask M", parts=[".abh-mask-painter [data-part=grid]"], only={5}),
-    symbol(r"\hat{S}", code="allowed", only={5, ATLAS}, only_code={5}),
+    symbol("M", code="mask M", parts=[".abh-mask-painter [data-part=grid]"], only="masks"),
+    symbol(r"\hat{S}", code="allowed", only="masks parity-atlas", only_code="masks"),
     # Heads
-    symbol("W_Q^{(h)}", "query", only={6}),
-    symbol("W_K^{(h)}", "key", only={6}),
-    symbol("W_V^{(h)}", "value", only={6}),
-    symbol("M", code="memory M", parts=[flow("M")], only={6, 10}),
+    symbol("W_Q^{(h)}", "query", only="many-heads"),
+    symbol("W_K^{(h)}", "key", only="many-heads"),
+    symbol("W_V^{(h)}", "value", only="many-heads"),
+    symbol("M", code="memory M", parts=[flow("M")], only="many-heads encoder-decoder"),
     symbol("W_O", code="W_O w_o", parts=[gate("w_o")]),
-    symbol("W_O^{(h)}", only={6}),
+    symbol("W_O^{(h)}", only="many-heads"),
     # Positions
-    symbol("PE", code="PE", parts=[heatmap("positions-explorer")], only={7}),
-    symbol(r"X_\text{in}", only={7}),
-    symbol("R(k)", code="R", only={7}),
-    symbol("B", only={7}),
+    symbol("PE", code="PE", parts=[heatmap("positions-explorer")], only="where-am-i"),
+    symbol(r"X_\text{in}", only="where-am-i"),
+    symbol("R(k)", code="R", only="where-am-i"),
+    symbol("B", only="where-am-i"),
     # The layer
-    symbol("W_1", code="W_1 w_1", parts=[gate("w_1")], only={8, 9, 11}),
-    symbol("b_1", code="b_1", only={8, 9}),
-    symbol("W_2", code="W_2 w_2", parts=[gate("w_2")], only={8, 9, 11}),
-    symbol("b_2", code="b_2", only={8, 9}),
-    symbol("X'", parts=[flow("N1")], only={8}),
-    symbol("X''", parts=[flow("N2")], only={8}),
-    symbol(r"\gamma", code="gamma", only={8, 9, 15}),
-    symbol(r"\beta", code="beta", only={8, 9}),
+    symbol(
+        "W_1", code="W_1 w_1", parts=[gate("w_1")],
+        only="the-encoder-layer what-each-part-is-for learning-what-to-ask",
+    ),
+    symbol("b_1", code="b_1", only="the-encoder-layer what-each-part-is-for"),
+    symbol(
+        "W_2", code="W_2 w_2", parts=[gate("w_2")],
+        only="the-encoder-layer what-each-part-is-for learning-what-to-ask",
+    ),
+    symbol("b_2", code="b_2", only="the-encoder-layer what-each-part-is-for"),
+    symbol("X'", parts=[flow("N1")], only="the-encoder-layer"),
+    symbol("X''", parts=[flow("N2")], only="the-encoder-layer"),
+    symbol(r"\gamma", code="gamma", only="the-encoder-layer what-each-part-is-for since-2017"),
+    symbol(r"\beta", code="beta", only="the-encoder-layer what-each-part-is-for"),
     # Words
-    symbol("X^{(1)}", only={10}),
-    symbol("X^{(2)}", only={10}),
-    symbol("X^{(3)}", only={10}),
-    symbol(r"W_\text{vocab}", code="W_vocab w_vocab", parts=[gate("w_vocab")], only={10, 12, 13}),
-    symbol("P", code="P", parts=[flow("P")], only={10, 12}),
-    symbol("H", code="H", only={13}),
-    symbol(r"W_\text{out}", code="w_out", only={13}),
-    symbol(r"b_\text{out}", code="b_out", only={13}),
+    symbol("X^{(1)}", only="encoder-decoder"),
+    symbol("X^{(2)}", only="encoder-decoder"),
+    symbol("X^{(3)}", only="encoder-decoder"),
+    symbol(
+        r"W_\text{vocab}", code="W_vocab w_vocab", parts=[gate("w_vocab")],
+        only="encoder-decoder backwards-by-hand looking-back",
+    ),
+    symbol("P", code="P", parts=[flow("P")], only="encoder-decoder backwards-by-hand"),
+    symbol("H", code="H", only="looking-back"),
+    symbol(r"W_\text{out}", code="w_out", only="looking-back"),
+    symbol(r"b_\text{out}", code="b_out", only="looking-back"),
     # Learning
-    symbol("Y", only={12}),
-    symbol("dZ", code="dZ", only={12}),
-    symbol("dA", "weight", "dA", only={12}),
-    symbol(r"d\tilde{S}", code="dS", only={12}),
-    symbol("dQ", "query", "dQ", row="dq", only={11, 12}),
-    symbol("dK", "key", "dK", only={12}),
-    symbol("dV", "value", "dV", only={12}),
-    symbol("dW_Q", "query", "dW_Q", only={11, 12}),
-    symbol("dX", code="dX", only={12}),
+    symbol("Y", only="backwards-by-hand"),
+    symbol("dZ", code="dZ", only="backwards-by-hand"),
+    symbol("dA", "weight", "dA", only="backwards-by-hand"),
+    symbol(r"d\tilde{S}", code="dS", only="backwards-by-hand"),
+    symbol("dQ", "query", "dQ", row="dq", only="learning-what-to-ask backwards-by-hand"),
+    symbol("dK", "key", "dK", only="backwards-by-hand"),
+    symbol("dV", "value", "dV", only="backwards-by-hand"),
+    symbol("dW_Q", "query", "dW_Q", only="learning-what-to-ask backwards-by-hand"),
+    symbol("dX", code="dX", only="backwards-by-hand"),
     # Since 2017
-    symbol(r"W_\text{gate}", code="w_gate", only={15}),
-    symbol(r"W_\text{up}", code="w_up", only={15}),
-    symbol(r"W_\text{down}", code="w_down", only={15}),
-    symbol("c", code="c", only={15}),
-    symbol("U", code="U", only={15}),
-    symbol("H_t", code="H", only={15}),
-    symbol("g_t", code="g", only={15}),
+    symbol(r"W_\text{gate}", code="w_gate", only="since-2017"),
+    symbol(r"W_\text{up}", code="w_up", only="since-2017"),
+    symbol(r"W_\text{down}", code="w_down", only="since-2017"),
+    symbol("c", code="c", only="since-2017"),
+    symbol("U", code="U", only="since-2017"),
+    symbol("H_t", code="H", only="since-2017"),
+    symbol("g_t", code="g", only="since-2017"),
     # Other
-    symbol("A'", "weight", only={ATLAS}),
-    symbol("B", only={ATLAS}),
-    symbol("M", code="mask", only={16}),
-    symbol("J", code="J", only={4}),
-    symbol(r"\mu", code="mean", only={8}),
-    symbol(r"\sigma^2", code="variance", only={8}),
-    symbol(r"\varepsilon", code="eps", only={8, 9, 15}),
-    symbol("L", parts=[".abh-backwards .loss"], only={11, 12, 13}),
-    symbol(r"\eta", code="rate", only={11}),
-    symbol("m", code="m", only={14}),
-    symbol(r"\ell", code="l", only={14}),
-    symbol("o", code="o", only={14}),
+    symbol("A'", "weight", only="parity-atlas"),
+    symbol("B", only="parity-atlas"),
+    symbol("M", code="mask", only="a-real-encoder"),
+    symbol("J", code="J", only="scaling"),
+    symbol(r"\mu", code="mean", only="the-encoder-layer"),
+    symbol(r"\sigma^2", code="variance", only="the-encoder-layer"),
+    symbol(r"\varepsilon", code="eps", only="the-encoder-layer what-each-part-is-for since-2017"),
+    symbol(
+        "L", parts=[".abh-backwards .loss"],
+        only="learning-what-to-ask backwards-by-hand looking-back",
+    ),
+    symbol(r"\eta", code="rate", only="learning-what-to-ask"),
+    symbol("m", code="m", only="what-it-costs"),
+    symbol(r"\ell", code="l", only="what-it-costs"),
+    symbol("o", code="o", only="what-it-costs"),
 )  # fmt: skip
 
 # In these chapters the letter of a row means something else (notation.md, "One letter, several
 # things"), and so does a letter of code that only sometimes is a row.
-NO_ROWS = {0: "q k", 1: "k", 7: "q k", 12: "k", 14: "k"}  # 0: pages that are no chapters
-ROWS_IN_CODE = {2: "q", 10: "q k v"}
+NO_ROWS = {
+    "why-attention": "k",
+    "where-am-i": "q k",
+    "backwards-by-hand": "k",
+    "what-it-costs": "k",
+    ELSEWHERE: "q k",
+}
+ROWS_IN_CODE = {"queries-keys-values": "q", "encoder-decoder": "q k v"}

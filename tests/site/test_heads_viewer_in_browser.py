@@ -182,7 +182,7 @@ def test_a_finger_picks(browser, addresses):
 
 
 def whole_model():
-    """As large as chapter 16 has it, one of its texts hostile and one as long as can be."""
+    """As large as the last chapter has it, with one hostile text and one as long as can be."""
 
     def text(n, seed):
         return random_weights(6, 12, n, True, seed)

@@ -70,7 +70,7 @@ def test_a_visit_leaves_nothing_behind(browser, site, name, scheme, width):
     assert seen["open"] == []
 
 
-# Chapter 6 begins with the widget whose parts are drawn in the most places.
+# The chapter of heads begins with the widget whose parts are drawn in the most places.
 @pytest.mark.parametrize(
     ("name", "width"),
     [("notation.html", 360), ("speed.html", 360), ("chapters/06-many-heads.html", 1280)],

@@ -42,7 +42,7 @@ def test_javascript_counts_what_python_counts(calculator):
 
 
 def test_chai_piyo_times_the_output_projection():
-    """Chapter 14 counts 48 + 16 multiplications; here W_O is counted too, and additions."""
+    """The chapter counts 48 + 16 multiplications; here W_O is counted too, and additions."""
     found = costs(n=2, d_model=4, n_heads=1, n_layers=1, group=1)
     assert found["attention"] == 2 * (2 * 2 * 4 + 2 * 2 * 4)
     assert found["projections"] == 2 * 4 * (2 * 4 * 4)
@@ -93,7 +93,7 @@ def test_the_other_kinds_by_hand():
 
 
 def test_flops_for_each_byte_by_hand():
-    """13 queries and keys, 6 heads of 5 numbers of 4 bytes; in the limit Eq. (4) of chapter 14."""
+    """13 queries and keys, 6 heads of 5 numbers of 4 bytes; in the limit `eq-cost-intensity`."""
     flops, rows = 4 * 13 * 13 * 30, 13 * 30
     full = costs(**SIZES)
     assert full["reading"] == flops / (4 * (4 * rows + 4 * 6 * 13 * 13))

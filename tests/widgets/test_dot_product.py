@@ -13,7 +13,7 @@ dots = SAMPLES[DotProduct]
 
 
 def test_the_key_of_the_chapter_by_hand():
-    """Chapter 2: the key (0.5, 2) and the query (2, 1)."""
+    """The chapter's key (0.5, 2) and query (2, 1)."""
     dot = DotProduct()
     np.testing.assert_array_equal(dot.products, [1, 2])
     assert (dot.score, dot.length, dot.shadow) == pytest.approx((3, 5**0.5, 3 / 5**0.5))

@@ -20,7 +20,7 @@ some = settings(steady, max_examples=60)
 
 
 def test_bank_by_hand():
-    """The numbers of chapter 1."""
+    """The numbers of the first chapter."""
     plane = Plane()
     assert plane.tokens == ["The", "boat", "reached", "the", "bank"]
     np.testing.assert_array_equal(plane.scores, [0, 4, 0, 0, 2])
@@ -50,7 +50,7 @@ def test_the_next_word_by_hand():
 
 
 def test_the_price_list_by_hand():
-    """The numbers of chapter 2, where nothing is divided."""
+    """The numbers of the second chapter, where nothing is divided."""
     plane = Plane("prices")
     np.testing.assert_array_equal(plane.scores, [4, 3, 2])
     np.testing.assert_allclose(plane.weights, [0.665, 0.245, 0.090], atol=5e-4)
