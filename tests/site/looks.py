@@ -77,13 +77,17 @@ def cut(page, *widths):
 
 # ----------------------------------------------------------------------------------- by keyboard
 
-# Of radio buttons Tab stops at one, and the arrow keys lead to the others.
+# Of radio buttons Tab stops at one, and the arrow keys lead to the others. Widgets with the same
+# stops behave alike: one of them is enough, on whichever page it was met first.
+MET = set()
 CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]"
-STOPS = f"""slot => new Set([...slot.querySelectorAll("{CONTROLS}")]
+STOPS = f"""slot => [...new Set([...slot.querySelectorAll("{CONTROLS}")]
   .filter(stop => stop.tabIndex >= 0 && !stop.disabled)
   .filter(stop => stop.checkVisibility({{visibilityProperty: true}}))
   .map(stop => stop.type === "radio"
-    ? (stop.form ?? slot).querySelector(`[name="${{stop.name}}"]`) : stop)).size"""
+    ? (stop.form ?? slot).querySelector(`[name="${{stop.name}}"]`) : stop))]
+  .map(({{localName, type, className, tabIndex}}) =>
+    [localName, type, className.baseVal ?? className, tabIndex].join())"""
 FOCUS = """() => {
   const at = document.activeElement, slot = at.closest(".widget-slot");
   const style = getComputedStyle(at), label = getComputedStyle(at.parentElement);
@@ -110,7 +114,11 @@ def lost_by_tab(page, left_out=()):
         if name in left_out:
             continue
         slot.scroll_into_view_if_needed()
-        stops = slot.evaluate(STOPS)
+        controls = slot.evaluate(STOPS)
+        if (name, *controls) in MET:
+            continue
+        MET.add((name, *controls))
+        stops = len(controls)
         slot.evaluate(START)
         met = []
         for _ in range(stops):

@@ -4,6 +4,7 @@ The tests in this folder and `benchmarks/site.py` share it.
 """
 
 import functools
+import re
 from contextlib import contextmanager
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -54,8 +55,10 @@ SCROLL = f"""async () => {{
 # visit.
 ASIDE = "[aria-expanded], [name=why], [data-why], [tabindex='-1'], .abh-predict *, .abh-quiz *"
 ASIDE += ", .abh-encoder [name=read]"
-USE_WIDGETS = f"""async () => {{
-  const each = selector => document.querySelectorAll(`.widget-slot ${{selector}}`);
+USE_WIDGETS = f"""async kinds => {{
+  if (!kinds.length) return;
+  const slots = kinds.map(kind => `[data-widget=${{kind}}]`).join();
+  const each = selector => document.querySelectorAll(`:is(${{slots}}) ${{selector}}`);
   const use = async (control, ...acts) => {{
     control.scrollIntoView({{block: "center", behavior: "instant"}});
     await {FRAME};
@@ -81,6 +84,8 @@ USE_WIDGETS = f"""async () => {{
     await use(button, () => button.click());
   }}
 }}"""
+KINDS = """[...new Set([...document.querySelectorAll(".widget-slot")].map(
+  slot => slot.dataset.widget))]"""
 # Which answers are open.
 OPEN_ANSWERS = """[...document.querySelectorAll("article details.answer[open]")].map(
   box => box.innerText)"""
@@ -108,6 +113,29 @@ def target(name, link):
     """Return the file inside the site that a link on a page leads to, and its anchor."""
     parts = urlsplit(urljoin(f"http://site/{name}", link))
     return unquote(parts.path).lstrip("/"), unquote(parts.fragment)
+
+
+@functools.cache
+def scripts_and_widgets(name):
+    """The scripts that a page loads, and the kinds of its widgets."""
+    text = (SITE / name).read_text(encoding="utf-8")
+    scripts = re.findall(r'<script\b[^>]* src="([^"]+)"', text)
+    widgets = re.findall(r'class="widget-slot"[^>]* data-widget="(\w+)"', text)
+    return {target(name, script)[0] for script in scripts} | {*widgets}
+
+
+def from_disk():
+    """A few pages that have all scripts and kinds of widgets, each with the kinds to use there."""
+    missing, found = set().union(*map(scripts_and_widgets, PAGES)), {}
+    while missing:
+        name = max(PAGES, key=lambda name: len(scripts_and_widgets(name) & missing))
+        first = scripts_and_widgets(name) & missing
+        found[name] = sorted(each for each in first if "." not in each)
+        missing -= first
+    return found
+
+
+FROM_DISK = from_disk()
 
 
 @contextmanager
@@ -180,10 +208,19 @@ def touch(page, slot):
     page.evaluate(FRAME)
 
 
-def use_widgets(page, seen):
-    """Use every control of every widget, and add what that leaves behind."""
+def as_desktop(page):
+    """Make a phone's page one of a desktop: wide, with a pointer that hovers."""
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.evaluate(FRAME)
+
+
+def use_widgets(page, seen, kinds=None):
+    """Use every control of the widgets of these kinds, or all, and add what that leaves behind."""
+    kinds = page.evaluate(KINDS) if kinds is None else kinds
     page.evaluate(f"{FRAME}.then(() => {FRAME}).then(() => {{ self.seen.shifts = [] }})")
-    page.evaluate(USE_WIDGETS)
+    page.evaluate(USE_WIDGETS, kinds)
     page.evaluate(FRAME)
     used = page.evaluate("seen")
     seen |= used | {"shifts": seen["shifts"] + used["shifts"]}

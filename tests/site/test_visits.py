@@ -12,15 +12,21 @@ from tests.site.pages import (
     CHAPTER_2,
     CHAPTER_3,
     FRAME,
+    FROM_DISK,
     OPEN_ALL,
+    OVERHANG,
+    PAGES,
     SCROLL,
+    THEMES,
     WATCH,
     WIDTHS,
     WITH_WIDGETS,
     address,
+    as_desktop,
     both_schemes,
     every_page,
     left,
+    scripts_and_widgets,
     soup,
     target,
     touch,
@@ -35,39 +41,60 @@ KIB = 200  # at most, over http, where text is compressed
 ALIKE = {"Predict", "Quiz"}
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("http", 1280), ("http", 360), ("file", 1280)])
-@every_page
-def test_a_visit_leaves_nothing_behind(browser, site, name, scheme, width):
-    """Each load of a page answers all that is asked of the page alone; from disk it is night.
-
-    And there it is printed: as its reader would, alive.
-    """
-    theme = "light" if scheme == "http" else "dark"
-    with visit(browser, address(scheme, name, site), width, theme) as (page, seen):
-        looked_at = scheme == "http" and width == 1280
-        assert width == 360 or faint(page, name) == []
-        if not looked_at:
-            use_widgets(page, seen)
-        weight = seen["bytes"]
-        if width == 360:
-            kinds = {slot["data-widget"] for slot in soup(name).select(".widget-slot")}
-            for kind in sorted(kinds):  # the first of a kind stands for all
-                touch(page, page.locator(f".widget-slot[data-widget={kind}]").first)
-            for link in page.locator("a.next-page").all():
-                link.tap(trial=True)
-        if looked_at:
-            assert cut(page, 1280, 1024, 360) == []
-            assert lost_by_tab(page, ALIKE if name != WITH_WIDGETS[0] else ()) == []
-            assert axe_findings(page, ALL if name == CHAPTER_3 else PLACES) == {}
-        if scheme == "file":
-            assert printed(page) == PAPER
-    assert left(seen["requests"], f"{site}/", f"{SITE.as_uri()}/") == []
+def assert_clean(seen):
+    """What a visit leaves behind, whatever the reader did."""
     assert (seen["violations"], seen["noise"]) == ([], [])
-    assert scheme == "file" or 0 < weight <= 1024 * KIB
     assert sum(shift["value"] for shift in seen["shifts"]) <= 0.02, seen["shifts"]
     assert max(seen["overhang"]) <= 0
     assert re.findall(r"undefined|\[object|could not start", "\n".join(seen["widgets"])) == []
     assert seen["open"] == []
+
+
+@every_page
+def test_a_visit_leaves_nothing_behind(browser, site, name):
+    """One load answers all that is asked of a page: it arrives on a phone and is used there.
+
+    Then the same page is as wide as a desktop's, by day and by night, is printed, and axe looks.
+    """
+    with visit(browser, address("http", name, site), 360) as (page, seen):
+        assert 0 < seen["bytes"] <= 1024 * KIB
+        found = cut(page, 360)
+        use_widgets(page, seen)
+        kinds = {slot["data-widget"] for slot in soup(name).select(".widget-slot")}
+        for kind in sorted(kinds):  # the first of a kind stands for all
+            touch(page, page.locator(f".widget-slot[data-widget={kind}]").first)
+        for link in page.locator("a.next-page").all():
+            link.tap(trial=True)
+        as_desktop(page)
+        seen["overhang"].append(page.evaluate(OVERHANG))
+        assert found + cut(page, 1024, 1280) == []
+        assert lost_by_tab(page, ALIKE if name != WITH_WIDGETS[0] else ()) == []
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            assert (theme, faint(page, name)) == (theme, [])
+        assert printed(page) == PAPER
+        page.emulate_media(media="screen")
+        assert axe_findings(page, ALL if name == CHAPTER_3 else PLACES) == {}
+    assert left(seen["requests"], f"{site}/") == []
+    assert_clean(seen)
+
+
+@pytest.mark.parametrize(("name", "kinds"), FROM_DISK.items(), ids=FROM_DISK)
+def test_a_visit_from_disk_leaves_nothing_behind(browser, name, kinds):
+    """Each script and each kind of widget of the site works from disk on one page, at night."""
+    with visit(browser, address("file", name, ""), 1280, "dark") as (page, seen):
+        use_widgets(page, seen, kinds)
+    assert left(seen["requests"], f"{SITE.as_uri()}/") == []
+    assert_clean(seen)
+
+
+def test_all_scripts_and_widgets_are_met_from_disk():
+    loaded, shown = set(), set()
+    for name in PAGES:
+        loaded |= {target(name, each["src"])[0] for each in soup(name).select("script[src]")}
+        shown |= {slot["data-widget"] for slot in soup(name).select(".widget-slot")}
+    assert loaded | shown == set().union(*map(scripts_and_widgets, FROM_DISK))
+    assert sorted(kind for kinds in FROM_DISK.values() for kind in kinds) == sorted(shown)
 
 
 # The chapter of heads begins with the widget whose parts are drawn in the most places.
