@@ -3,10 +3,17 @@
 Each room keeps such files in its folder `static`. Of ours the comments go, and the white space
 that only people need; of Furo's and Sphinx's styles the rules for what no page has, a sixth. A page
 waits for each style before it is drawn: it has one of its own and one that all pages share.
+
+What became of a file is kept between builds in `_build/minified.json`, which may be lost at any
+time.
 """
 
-import functools
+import hashlib
+import json
 import re
+import string
+from contextlib import suppress
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,7 +37,8 @@ LOADED = re.compile(r"\b_static/([\w./]+\.css)")
 STYLES = ["*.css", "*/*.css", "styles/*.map"]
 # The encoder's pieces and Python's own scripts, 50 MB of data, name nothing.
 NAMING = ["**/*.html", "_static/*.js", "_static/scripts/*.js", "_static/widgets/*.js"]
-NAME = re.compile(r"[\w-]+")
+NOT_IN_NAMES = bytes({*range(256)} - {*f"{string.ascii_letters}{string.digits}_-".encode()})
+SPACES = bytes.maketrans(NOT_IN_NAMES, b" " * len(NOT_IN_NAMES))
 JAVASCRIPT = Parser(Language(tree_sitter_javascript.language()))
 # Signs beside which no space is needed.
 ALONE = frozenset(b"()[]{},;:?=&|")
@@ -39,8 +47,13 @@ GOES_ON = frozenset(b"([{,;:?=&|")
 CONTINUES = frozenset(b")]},:?=&|")
 
 
+def kept_in(app):
+    return Path(app.outdir).parent / "minified.json"
+
+
 def collect(app, config):
-    """Before Sphinx looks for them: where such files are."""
+    """Before Sphinx looks for them: where such files are, and what became of them."""
+    KEPT.load(kept_in(app))
     config.html_static_path += [folder.relative_to(ROOT).as_posix() for folder in STATIC]
 
 
@@ -84,6 +97,7 @@ def finish_files(app, exception):
         loaded |= {Path(name).name for name in LOADED.findall(text)}
     for pattern in STYLES:  # all that is joined by now, and those of Sphinx that nothing asks for
         clear(static.glob(pattern), loaded)
+    KEPT.save(kept_in(app))
 
 
 def shared_style(file, names):
@@ -104,8 +118,41 @@ def with_constants(script):
     return IMPORT.sub(declared, script)
 
 
-@functools.cache
+class Minified:
+    """What `minify` returned, by its arguments: loaded before a build and kept after it."""
+
+    def __init__(self):
+        self.texts, self.used = {}, set()
+
+    def get(self, source, suffix):
+        key = f"{hashlib.sha256(source.encode()).hexdigest()}{suffix}"
+        self.used.add(key)
+        if key not in self.texts:
+            self.texts[key] = minified(source, suffix)
+        return self.texts[key]
+
+    def load(self, path):
+        with suppress(OSError, ValueError, KeyError):
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            self.texts |= stored["texts"] if stored["made_by"] == MADE_BY else {}
+
+    def save(self, path):
+        texts = {key: self.texts[key] for key in sorted(self.used)}
+        write(path, json.dumps({"made_by": MADE_BY, "texts": texts}))
+
+
+KEPT = Minified()
+# A change of this file or of a parser may change what becomes of a text.
+PARSERS = ["tinycss2", "tree-sitter", "tree-sitter-javascript"]
+MADE_BY = [digest(Path(__file__).read_bytes()), *map(version, PARSERS)]
+
+
 def minify(source, suffix):
+    """Return what `minified` does, from the last build if that had the same text."""
+    return KEPT.get(source, suffix)
+
+
+def minified(source, suffix):
     """Return a script (".js") or a style (".css") without comments and unneeded white space.
 
     Parsers find the comments, because a string, a template or a regular expression may hold what
@@ -165,7 +212,8 @@ def tokens(node):
 def names_in(folder):
     """Every word of the pages and of the scripts: one of them may be a class or an id."""
     files = (file for pattern in NAMING for file in Path(folder).glob(pattern))
-    return set().union(*(NAME.findall(f.read_text(encoding="utf-8")) for f in files))
+    words = set().union(*(file.read_bytes().translate(SPACES).split() for file in files))
+    return {word.decode() for word in words}
 
 
 def used_rules(rules, names):

@@ -5,7 +5,8 @@ import re
 import pytest
 import tinycss2
 
-from _ext.assets import JAVASCRIPT, minify, used_rules
+from _ext import assets
+from _ext.assets import JAVASCRIPT, Minified, minify, names_in, used_rules
 from attnlib.widgets.kit import modules
 from tests.conftest import ROOT
 
@@ -45,6 +46,29 @@ def test_minified_scripts_are_parsed_as_their_sources():
         for file in (ROOT / folder).rglob("*.js"):
             source = file.read_text(encoding="utf-8")
             assert of(minify(source, ".js")) == of(source), file
+
+
+def test_what_minify_returned_is_kept_until_its_makers_change(tmp_path, monkeypatch):
+    path, first = tmp_path / "minified.json", Minified()
+    first.get("a  = 1;", ".js")
+    first.save(path)
+    second = Minified()
+    second.load(path)
+    monkeypatch.setattr(assets, "minified", lambda source, suffix: "made again")
+    assert second.get("a  = 1;", ".js") == "a=1;\n"
+    assert second.get("a  = 1;", ".css") == second.get("b  = 1;", ".js") == "made again"
+    monkeypatch.setattr(assets, "MADE_BY", ["another parser"])
+    third = Minified()
+    third.load(path)
+    path.write_text("{", "utf-8")
+    third.load(path)
+    assert third.texts == {}
+
+
+def test_each_class_and_each_id_of_a_page_is_a_name_of_it(tmp_path):
+    page = '<p id="a-b" class="c_1 d">é<b class="é-e">f</b>'
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    assert {"a-b", "c_1", "d", "f"} <= names_in(tmp_path)
 
 
 def test_a_script_that_cannot_be_parsed_is_refused():

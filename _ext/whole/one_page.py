@@ -20,9 +20,8 @@ HEADING = re.compile(r"(</?h)([1-5])\b")
 
 
 def place(page):
-    """The id of a page among others: chapters/03-chai-piyo-by-hand is chapter-03."""
-    folder, name = posixpath.split(page)
-    return f"chapter-{name[:2]}" if folder else name
+    """The id of a page among others: chapters/03-chai-piyo-by-hand is chapter-chai-piyo-by-hand."""
+    return re.sub(r"^chapters/(?:\d+-)?", "chapter-", page)
 
 
 def adopted(text, page, pages, lower=0):

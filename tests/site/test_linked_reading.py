@@ -1,5 +1,6 @@
 """Linked reading: a symbol lights up wherever it stands, by pointer, key and touch."""
 
+import functools
 import re
 
 import numpy as np
@@ -49,6 +50,14 @@ def middle(page, place):
 # ---------------------------------------------------------------------------------- the marks
 
 
+@pytest.fixture(scope="module")
+def marked(browser):
+    """A function that gives a page with its marks, opened once, to be read and left as it is."""
+    context = browser.new_context()
+    yield functools.cache(lambda name: opened(context.new_page(), name))
+    context.close()
+
+
 @pytest.mark.parametrize(
     ("name", "label", "marks"),
     [
@@ -66,9 +75,8 @@ def middle(page, place):
         ("parity-atlas.html", "dropout", "A^′ B A B"),
     ],
 )
-def test_letters_are_marked_where_they_mean_it(page, name, label, marks):
-    opened(page, name)
-    found = page.locator(f"#equation-eq-{label} mjx-math [data-symbol]").all()
+def test_letters_are_marked_where_they_mean_it(marked, name, label, marks):
+    found = marked(name).locator(f"#equation-eq-{label} mjx-math [data-symbol]").all()
     names = [each.get_attribute("data-symbol").split()[0] for each in found]
     assert names == marks.split()
 
@@ -81,9 +89,8 @@ def test_letters_are_marked_where_they_mean_it(page, name, label, marks):
         ("chapters/13-looking-back.html", "six.weights[0, 0, 4].argmax()", ""),  # of something else
     ],
 )
-def test_names_are_marked_in_code(page, name, code, marks):
-    opened(page, name)
-    found = page.evaluate(
+def test_names_are_marked_in_code(marked, name, code, marks):
+    found = marked(name).evaluate(
         """code => {
             const text = document.createTreeWalker(document.querySelector("article"), 4);
             const lines = [...document.querySelectorAll(".cell_input pre")].flatMap(pre => {

@@ -19,12 +19,20 @@ INDEX = json.loads(TEXT.removeprefix(search.CALL).removesuffix(");\n"))
 KIB = 176  # of the index, compressed: it comes with the first letter that is typed
 
 
-@pytest.fixture
-def find(page, site):
-    """Search on a page, and give what is said and the places that are found."""
-    page.goto(f"{site}/references.html")  # a light one
+@pytest.fixture(scope="module")
+def window(browser, site):
+    """A page, a light one, with its search open."""
+    page = browser.new_page()
+    page.goto(f"{site}/references.html")
     page.keyboard.press("/")
-    field = page.get_by_role("searchbox")
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def find(window, site):
+    """Search there, and give what is said and the places that are found."""
+    page, field = window, window.get_by_role("searchbox")
 
     def find(query):
         field.fill("")
@@ -82,30 +90,30 @@ def test_forms_of_a_word_are_one(find, query, same):
     assert (said, links[0]) == (said_again, links_again[0])
 
 
-def test_a_name_of_code_is_found_whole(find, page):
+def test_a_name_of_code_is_found_whole(find, window):
     find("masked_fill")
-    for text in page.locator(".found a").all_inner_texts():
+    for text in window.locator(".found a").all_inner_texts():
         assert "masked_fill" in text
 
 
 # ----------------------------------------------------------------------------- what is shown
 
 
-def test_each_place_shows_the_line_with_the_words(find, page):
+def test_each_place_shows_the_line_with_the_words(find, window):
     _, links = find("blend of values")
     assert len(links) > 3
-    for link in page.locator(".found li:not(.all) a").all():
+    for link in window.locator(".found li:not(.all) a").all():
         marks = {mark.lower() for mark in link.locator("mark").all_inner_texts()}
         assert any(mark.startswith("blend") or mark.startswith("value") for mark in marks)
         assert 20 < len(link.locator(".line").inner_text()) < 240
         assert link.locator(".heading").inner_text()
 
 
-def test_it_says_what_it_has_not(find, page):
+def test_it_says_what_it_has_not(find, window):
     said, links = find("softmx")
     assert said.startswith("Nothing has “softmx”. Try softmax.") and links == []
-    page.get_by_role("button", name="softmax", exact=True).click()
-    page.locator(".found a[href$='#term-softmax']").wait_for()
+    window.get_by_role("button", name="softmax", exact=True).click()
+    window.locator(".found a[href$='#term-softmax']").wait_for()
     said, links = find("Zzyzx")
     assert said.startswith("Nothing has “Zzyzx”. Try another word, or look in the glossary")
     said, links = find("zzyzx softmax")
@@ -162,10 +170,11 @@ def test_by_key_from_any_page_to_the_section(page, site, scheme):
     page.wait_for_url(f"**/{CHAPTER_3}#from-scores-to-output")
 
 
-def test_enter_takes_the_first_place_and_closes_the_window(find, page, site):
+def test_enter_takes_the_first_place_and_closes_the_window(page, site):
     page.goto(f"{site}/{CHAPTER_3}")
     page.keyboard.press("/")
-    find("from scores to output")
+    page.get_by_role("searchbox").fill("from scores to output")
+    page.locator(".found a[href$='#from-scores-to-output']").wait_for()
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/{CHAPTER_3}#from-scores-to-output")  # the page is the same one
     page.locator("dialog").wait_for(state="hidden")

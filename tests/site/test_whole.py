@@ -75,7 +75,21 @@ def test_search_engines_leave_it_out_and_so_does_the_search():
     assert len(soup("index.html").select(f"article a[href='{WHOLE}']")) == 1
 
 
-@pytest.mark.parametrize(("scheme", "width"), zip(SCHEMES, WIDTHS, strict=True))
+# The boxes of code, formulas, figures and tables: how many a reader cannot reach by Tab although
+# they scroll, and how many stand in the way although they do not.
+REACH = """() => {
+  const boxes = [...document.querySelectorAll(".whole :is(pre, [class$=-scroll], .table-wrapper)")];
+  const wide = boxes.filter(box => box.scrollWidth > box.clientWidth + 1);
+  return {
+    wide: wide.length,
+    lost: wide.filter(box => box.tabIndex < 0).length,
+    unnamed: wide.filter(box => !box.ariaLabel).length,
+    needless: boxes.filter(box => box.tabIndex >= 0 && !wide.includes(box)).length,
+  };
+}"""
+
+
+@pytest.mark.parametrize(("scheme", "width"), [*zip(SCHEMES, WIDTHS, strict=True)])
 def test_it_is_read_to_its_end_at_rest(browser, site, scheme, width):
     """What is asked for depends on the scheme, what hangs over on the width; screens are tall."""
     page = browser.new_page(viewport={"width": width, "height": 4000})
@@ -88,8 +102,13 @@ def test_it_is_read_to_its_end_at_rest(browser, site, scheme, width):
     network.send("Network.enable")
     page.add_init_script(WATCH)
     page.goto(address(scheme, WHOLE, site))
+    before = page.evaluate(REACH)
     page.evaluate(OPEN_ALL)
     page.evaluate(SCROLL)
+    after = page.evaluate(REACH)
+    assert before["wide"] > 100 or width > 360
+    assert before["lost"] == 0 and before["unnamed"] > 0  # also before it is laid out
+    assert after["lost"] == after["unnamed"] == after["needless"] == 0
     assert page.evaluate(OVERHANG) <= 0
     assert page.locator(".widget-slot :is(input, button, select):enabled").count() == 0
     assert page.evaluate("seen.violations") == noise == []
@@ -120,30 +139,4 @@ def test_a_link_leads_exactly_to_its_place_past_chapters_that_are_not_laid_out(b
     assert max(map(abs, lands)) < 2
     page.emulate_media(media="print")
     assert page.evaluate(LAID_OUT) == len(places)
-    page.close()
-
-
-# The boxes of code, formulas, figures and tables: how many a reader cannot reach by Tab although
-# they scroll, and how many stand in the way although they do not.
-REACH = """() => {
-  const boxes = [...document.querySelectorAll(".whole :is(pre, [class$=-scroll], .table-wrapper)")];
-  const wide = boxes.filter(box => box.scrollWidth > box.clientWidth + 1);
-  return {
-    wide: wide.length,
-    lost: wide.filter(box => box.tabIndex < 0).length,
-    unnamed: wide.filter(box => !box.ariaLabel).length,
-    needless: boxes.filter(box => box.tabIndex >= 0 && !wide.includes(box)).length,
-  };
-}"""
-
-
-def test_what_scrolls_is_reached_by_tab_also_before_it_is_laid_out(browser):
-    page = browser.new_page(viewport={"width": min(WIDTHS), "height": 800})
-    page.goto((SITE / WHOLE).as_uri())
-    before = page.evaluate(REACH)
-    assert before["wide"] > 100 and before["lost"] == 0 and before["unnamed"] > 0
-    page.evaluate(OPEN_ALL)
-    page.evaluate(SCROLL)
-    after = page.evaluate(REACH)
-    assert after["lost"] == after["unnamed"] == after["needless"] == 0
     page.close()
