@@ -55,10 +55,8 @@ SCROLL = f"""async () => {{
 # visit.
 ASIDE = "[aria-expanded], [name=why], [data-why], [tabindex='-1'], .abh-predict *, .abh-quiz *"
 ASIDE += ", .abh-encoder [name=read]"
-USE_WIDGETS = f"""async kinds => {{
-  if (!kinds.length) return;
-  const slots = kinds.map(kind => `[data-widget=${{kind}}]`).join();
-  const each = selector => document.querySelectorAll(`:is(${{slots}}) ${{selector}}`);
+USE_WIDGETS = f"""async () => {{
+  const each = selector => document.querySelectorAll(`.widget-slot ${{selector}}`);
   const use = async (control, ...acts) => {{
     control.scrollIntoView({{block: "center", behavior: "instant"}});
     await {FRAME};
@@ -84,8 +82,6 @@ USE_WIDGETS = f"""async kinds => {{
     await use(button, () => button.click());
   }}
 }}"""
-KINDS = """[...new Set([...document.querySelectorAll(".widget-slot")].map(
-  slot => slot.dataset.widget))]"""
 # Which answers are open.
 OPEN_ANSWERS = """[...document.querySelectorAll("article details.answer[open]")].map(
   box => box.innerText)"""
@@ -115,23 +111,18 @@ def target(name, link):
     return unquote(parts.path).lstrip("/"), unquote(parts.fragment)
 
 
-@functools.cache
-def scripts_and_widgets(name):
-    """The scripts that a page loads, and the kinds of its widgets."""
-    text = (SITE / name).read_text(encoding="utf-8")
-    scripts = re.findall(r'<script\b[^>]* src="([^"]+)"', text)
-    widgets = re.findall(r'class="widget-slot"[^>]* data-widget="(\w+)"', text)
-    return {target(name, script)[0] for script in scripts} | {*widgets}
+def scripts(name):
+    """The scripts that a page loads, those of widgets aside, which all come in the same way."""
+    found = re.findall(r'<script\b[^>]* src="([^"]+)"', (SITE / name).read_text(encoding="utf-8"))
+    return {target(name, each)[0] for each in found if "/widgets/" not in each}
 
 
 def from_disk():
-    """A few pages that have all scripts and kinds of widgets, each with the kinds to use there."""
-    missing, found = set().union(*map(scripts_and_widgets, PAGES)), {}
+    """A few pages that have all these scripts."""
+    missing, found = set().union(*map(scripts, PAGES)), []
     while missing:
-        name = max(PAGES, key=lambda name: len(scripts_and_widgets(name) & missing))
-        first = scripts_and_widgets(name) & missing
-        found[name] = sorted(each for each in first if "." not in each)
-        missing -= first
+        found.append(max(PAGES, key=lambda name: len(scripts(name) & missing)))
+        missing -= scripts(found[-1])
     return found
 
 
@@ -216,11 +207,10 @@ def as_desktop(page):
     page.evaluate(FRAME)
 
 
-def use_widgets(page, seen, kinds=None):
-    """Use every control of the widgets of these kinds, or all, and add what that leaves behind."""
-    kinds = page.evaluate(KINDS) if kinds is None else kinds
+def use_widgets(page, seen):
+    """Use every control of every widget, and add what that leaves behind."""
     page.evaluate(f"{FRAME}.then(() => {FRAME}).then(() => {{ self.seen.shifts = [] }})")
-    page.evaluate(USE_WIDGETS, kinds)
+    page.evaluate(USE_WIDGETS)
     page.evaluate(FRAME)
     used = page.evaluate("seen")
     seen |= used | {"shifts": seen["shifts"] + used["shifts"]}

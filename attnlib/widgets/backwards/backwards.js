@@ -226,8 +226,8 @@ function cell(s, now, name, links) {
     tabindex: s.cell === name ? 0 : -1,
     "aria-pressed": String(s.cell === name),
     "aria-label":
-      `${plainName(name)}: ` +
-      `${blocked ? "blocked" : short(value)}${known ? `, slope ${signed(slope)}` : ""}`,
+      `${plainName(name)}${known ? ", number and slope" : ""}: ` +
+      `${blocked ? "blocked" : short(value)}${known ? `, ${signed(slope)}` : ""}`,
   };
   return element(
     "g",
@@ -258,6 +258,7 @@ function cell(s, now, name, links) {
         id === "A" ? "weight" : "muted",
         MIDDLE,
       ),
+    known && " ", // two words for a reader who says what stands there
     known && text(signed(slope), x + WIDE / 2, y + 31, "ink", { ...MIDDLE, class: "slope" }),
   );
 }
