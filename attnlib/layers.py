@@ -260,7 +260,7 @@ class DecoderLayer:
         X^{(2)} &= \mathrm{Norm}(X^{(1)} + \mathrm{MultiHead}(X^{(1)}, M)) \\
         X^{(3)} &= \mathrm{Norm}(X^{(2)} + \mathrm{FFN}(X^{(2)}))
 
-    Eqs. (2) to (4) of "Encoder, decoder, writing". With `norm_first` each norm comes before its
+    Eqs. (2) to (4) of "Encoder and decoder". With `norm_first` each norm comes before its
     sublayer instead of after it.
 
     Parameters

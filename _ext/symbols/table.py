@@ -116,13 +116,13 @@ SYMBOLS = (
     symbol(
         "A", "weight", "weights A",
         parts=[
-            crossing("A"), cells("A"), ".abh-plane td.weight", heatmap("attention-explorer"),
+            crossing("A"), cells("A"), ".abh-plane td.weight",
             heatmap("encoder"), ".abh-letters [data-part=map]",
         ],
     ),
     symbol(
         "Z", code="Z output", row="z",
-        parts=[flow("Z"), cells("Z"), ".abh-attention-explorer [data-part=output]"],
+        parts=[flow("Z"), cells("Z")],
         only_code="queries-keys-values chai-piyo-by-hand masks many-heads the-encoder-layer "
         "encoder-decoder learning-what-to-ask backwards-by-hand what-it-costs",
     ),

@@ -248,7 +248,7 @@ def projections(n_q, n_k, d_model, d_memory, d_k, d_v):
 MEMORY_OF_FIVE = projections(n_q=3, n_k=5, d_model=7, d_memory=11, d_k=13, d_v=2)
 
 cross_attention = Checker(
-    """Check cross-attention, Eq. (1) of "Encoder, decoder, writing".
+    """Check cross-attention, Eq. (1) of "Encoder and decoder".
 
     The function takes X (n_q, d_model), which makes the queries, the memory M (n_k, d_memory),
     W_Q (d_model, d_k), W_K (d_memory, d_k) and W_V (d_memory, d_v); it returns the output

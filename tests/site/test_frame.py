@@ -63,8 +63,8 @@ def test_a_guess_plays_the_picture_and_keeps_it_in_the_address(page, site):
     page.goto(f"{site}/{FIRST}")
     awake(page)
     page.get_by_role("button", name="It cannot").click()
-    page.wait_for_url("**#encoder.layer=2")  # head 2 it was
-    page.locator(".abh-encoder", has_text="Layer 3, head 2").wait_for()
+    page.wait_for_url("**#encoder.head=9")
+    page.locator(".abh-encoder", has_text="Layer 6, head 10").wait_for()
     guess = page.locator(".abh-guess")
     assert guess.get_by_role("status").first.inner_text().startswith("Not this one.")
 
