@@ -150,39 +150,39 @@ class FoldAnswers(SphinxPostTransform):
             self.fold(parent)
 
     def fold(self, parent):
-        made, asked, path = [], None, self.env.doc2path(self.env.docname)
+        made, question, path = [], None, self.env.doc2path(self.env.docname)
         for answers, group in groupby(parent.children, is_answer):
             if answers:
-                made.append(self.joined(list(group), parent, asked))
-                asked = None
+                made.append(self.joined(list(group), parent, question))
+                question = None
                 continue
             for node in group:
-                asked = prediction(node, path) or asked
+                question = prediction(node, path) or question
                 made.append(node)
         parent.children = []
         parent.extend(made)
 
-    def joined(self, answers, parent, asked):
+    def joined(self, answers, parent, question):
         """One `details` of neighbours, under the first title that one of them has."""
         titles = [title_of(answer) for answer in answers]
-        own = [title for title in titles if title.astext() != ANSWER]
-        folded = details("", classes=["answer"], after=asked and asked["key"])
-        folded += details_summary("", "", *(own or titles)[0].children)
-        folded += self.question(parent, asked)
+        named = [title for title in titles if title.astext() != ANSWER]
+        folded = details("", classes=["answer"], after=question and question["key"])
+        folded += details_summary("", "", *(named or titles)[0].children)
+        folded += self.question(parent, question)
         for answer, title in zip(answers, titles, strict=True):
-            if title in own[1:]:
+            if title in named[1:]:
                 folded += nodes.paragraph("", "", nodes.strong("", "", *title.children))
             folded.extend([answer] if is_cell(answer) else answer.children[1:])
             folded["ids"] += [] if is_cell(answer) else answer["ids"]
         return folded
 
-    def question(self, parent, asked):
+    def question(self, parent, question):
         """What is answered, for the page on paper where the answer stands far from it."""
         section = parent
         while not isinstance(section, nodes.section):
             section = section.parent
         name = nodes.reference("", section[0].astext(), refid=section["ids"][0], internal=True)
-        rest = f". {asked['question']}" if asked else ""
+        rest = f". {question['question']}" if question else ""
         return nodes.paragraph("", "", name, nodes.Text(rest), classes=["answer-of"])
 
 

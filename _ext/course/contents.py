@@ -88,8 +88,10 @@ def keep_questions(app, pagename, templatename, context, doctree):
     contents = context.get("furo_navigation_tree", "")  # another theme has none
     for chapter in filter(lambda chapter: chapter.questions, chapters_of(app)):
         link = f'href="{context["pathto"](chapter.page)}"'
-        asked = f'{link} data-asks="{escape(json.dumps(chapter.questions, separators=(",", ":")))}"'
-        contents = contents.replace(link, asked, 1)
+        counted = (
+            f'{link} data-asks="{escape(json.dumps(chapter.questions, separators=(",", ":")))}"'
+        )
+        contents = contents.replace(link, counted, 1)
     context["furo_navigation_tree"] = contents
 
 

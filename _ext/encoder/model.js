@@ -94,12 +94,12 @@ const checksum = (() => {
 /** Calls act(i, number) for `count` numbers of so many bits, from a byte on, offset removed. */
 function unpack(bytes, from, bits, count, act) {
   const half = 2 ** bits / 2;
-  let held = 0;
+  let buffer = 0;
   let have = 0;
   for (let i = 0; i < count; i++) {
-    for (; have < bits; have += 8) held |= bytes[from++] << have;
-    act(i, (held & (2 * half - 1)) - half);
-    held >>>= bits;
+    for (; have < bits; have += 8) buffer |= bytes[from++] << have;
+    act(i, (buffer & (2 * half - 1)) - half);
+    buffer >>>= bits;
     have -= bits;
   }
 }
@@ -317,7 +317,7 @@ function makeModel(plan, allocate) {
     y.fill(0, 0, n * D);
     for (let h = 0; h < HEADS; h++) {
       for (let i = 0; i < n; i++) {
-        const own = i * D + h * WIDTH;
+        const query = i * D + h * WIDTH;
         const row = weights.subarray((h * n + i) * n, (h * n + i + 1) * n);
         const seen = open.length ? open : [i];
         let top = -Infinity;
@@ -325,7 +325,7 @@ function makeModel(plan, allocate) {
         for (const j of seen) {
           const key = j * D + h * WIDTH;
           let dot = 0;
-          for (let d = 0; d < WIDTH; d++) dot += queries[own + d] * keys[key + d];
+          for (let d = 0; d < WIDTH; d++) dot += queries[query + d] * keys[key + d];
           row[j] = dot / Math.sqrt(WIDTH);
           top = Math.max(top, row[j]);
         }
@@ -333,7 +333,7 @@ function makeModel(plan, allocate) {
         for (const j of seen) {
           const weight = (row[j] /= sum);
           const value = j * D + h * WIDTH;
-          for (let d = 0; d < WIDTH; d++) y[own + d] += weight * values[value + d];
+          for (let d = 0; d < WIDTH; d++) y[query + d] += weight * values[value + d];
         }
       }
     }

@@ -44,16 +44,16 @@ function start(given) {
 
 /** Promises that these pieces are here. */
 function need(names) {
-  const asked = [];
+  const missing = [];
   for (const name of names) {
     if (here.has(name) || coming.has(name)) continue;
     const piece = {};
     piece.promise = new Promise((resolve, reject) => Object.assign(piece, { resolve, reject }));
     piece.promise.catch(() => {}); // who waits for it is told; perhaps nobody does
     coming.set(name, piece);
-    asked.push(name);
+    missing.push(name);
   }
-  if (asked.length) postMessage({ kind: "ask", names: asked });
+  if (missing.length) postMessage({ kind: "ask", names: missing });
   return Promise.all(names.map((name) => coming.get(name)?.promise));
 }
 
@@ -100,7 +100,7 @@ async function read(job) {
     if (failure) throw failure; // a piece that is lost is not asked for again
     return Promise.race([need(names), all, job.ended]);
   };
-  const tell = (news) =>
+  const report = (news) =>
     postMessage(
       { kind: "news", id, ...news },
       Object.values(news).flatMap((value) => value.buffer ?? []),
@@ -124,18 +124,18 @@ async function read(job) {
   if (wrong !== undefined) {
     throw new RangeError(`hidden must hold positions of tokens, 0 to ${length - 1}; got ${wrong}`);
   }
-  tell({ tokens: found.tokens });
+  report({ tokens: found.tokens });
   await have(["base", ...model.rowsOf(found)]);
   if (job.over) return;
   const whole = exact;
-  tell({ state: model.begin(found, hidden) });
+  report({ state: model.begin(found, hidden) });
   for (let l = 0; l < model.layers; l++) {
     await have([layers[l]]);
     await pause();
     if (job.over) return;
-    tell({ layer: l, ...model.layer(l) });
+    report({ layer: l, ...model.layer(l) });
   }
-  tell({ embedding: model.end(), exact: whole });
+  report({ embedding: model.end(), exact: whole });
   complete = true;
 }
 
@@ -152,7 +152,7 @@ async function work() {
   }
 }
 
-const heard = {
+const handlers = {
   start: ({ plan: given }) => start(given),
   piece: ({ name, text }) => take(name, text),
   lost: ({ name, why }) => lose(name, why),
@@ -167,4 +167,4 @@ const heard = {
     job.end();
   },
 };
-self.onmessage = ({ data }) => heard[data.kind](data);
+self.onmessage = ({ data }) => handlers[data.kind](data);

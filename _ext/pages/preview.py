@@ -96,8 +96,8 @@ def lines(texts, top, height):
 
 def drawing_for(app, pagename):
     """The drawing of the part to which a chapter belongs; that of the first part for the rest."""
-    own = chapter_at(app, pagename) or chapters_of(app)[0]
-    return course.picture_of(own.part).read_text(encoding="utf-8")
+    chapter = chapter_at(app, pagename) or chapters_of(app)[0]
+    return course.picture_of(chapter.part).read_text(encoding="utf-8")
 
 
 def write_picture(app, svg):

@@ -82,8 +82,10 @@ def dependencies(cells, chapter, given):
     for one in chapter:
         needs.append(one.lacks.union(*(lacking.get(name, ()) for name in one.reads)))
         lacking |= dict.fromkeys(one.makes, needs[-1])
-    own = frozenset().union(*(made_names(node) for cell in cells for node in ast.parse(cell).body))
-    wanted = frozenset().union(*map(read_names, cells)) - own
+    defined = frozenset().union(
+        *(made_names(node) for cell in cells for node in ast.parse(cell).body)
+    )
+    wanted = frozenset().union(*map(read_names, cells)) - defined
     taken, lacks = [], frozenset()
     for at, one in reversed([*enumerate(chapter)]):
         if one.makes & wanted:

@@ -160,7 +160,7 @@
   const box = make("div", { className: "glimpse symbol", popover: "manual" });
   article.append(box);
   let lit = null; // the place that is pointed at
-  let held = false; // by a click; else the light goes as the pointer does
+  let pinned = false; // by a click; else the light goes as the pointer does
   let waiting = 0;
 
   function later(action, pause) {
@@ -239,7 +239,7 @@
   function hide() {
     clearTimeout(waiting);
     lit = null;
-    held = false;
+    pinned = false;
     light.replaceSync("");
     article.querySelector("[data-points]")?.removeAttribute("data-points");
     if (box.matches(":popover-open")) box.hidePopover();
@@ -260,7 +260,7 @@
   }
 
   article.addEventListener("pointerover", (event) => {
-    if (event.pointerType === "touch" || held || event.buttons || menu.contains(event.target))
+    if (event.pointerType === "touch" || pinned || event.buttons || menu.contains(event.target))
       return;
     const [place, name] = pointed(event.target);
     if (place && place === lit) clearTimeout(waiting);
@@ -269,13 +269,13 @@
     else leave();
   });
   article.addEventListener("pointerleave", () => {
-    if (!held) leave();
+    if (!pinned) leave();
   });
   article.addEventListener("click", (event) => {
     if (box.contains(event.target) || menu.contains(event.target)) return;
     const [place, name] = pointed(event.target);
-    const again = held && place === lit;
-    if (held) hide();
+    const again = pinned && place === lit;
+    if (pinned) hide();
     if (
       !place?.dataset.symbol ||
       again ||
@@ -284,7 +284,7 @@
     )
       return;
     show(place, name);
-    held = true;
+    pinned = true;
   });
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") hide();
@@ -297,7 +297,7 @@
   if (first?.dataset.symbol)
     later(() => {
       show(first, its);
-      held = matchMedia("(hover: none)").matches;
+      pinned = matchMedia("(hover: none)").matches;
     }, 250);
 
   // ------------------------------------------------------------------------ the equations
@@ -342,7 +342,7 @@
       // its light stays until the next click, or Escape
       menu.hidePopover();
       on();
-      held = true;
+      pinned = true;
     });
     return make("li", {}, button);
   }

@@ -31,7 +31,7 @@ def adopted(text, page, pages, lower=0):
     are lowered by so many levels.
     """
 
-    def own(match):
+    def renamed(match):
         names = " ".join(f"{place(page)}-{name}" for name in match[2].split())
         return f'{match[1]}="{names}"'
 
@@ -48,6 +48,6 @@ def adopted(text, page, pages, lower=0):
         return f'{match[1]}="#{place(target)}{anchor and "-"}{anchor}"'
 
     text = FOR_SCRIPTS.sub("", ARTICLE.search(text)[1])
-    text = LINK.sub(link, OWN.sub(own, text))
+    text = LINK.sub(link, OWN.sub(renamed, text))
     text = PAINT.sub(rf"url(\1#{place(page)}-", text)
     return HEADING.sub(lambda match: f"{match[1]}{int(match[2]) + lower}", text)

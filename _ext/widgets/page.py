@@ -50,8 +50,8 @@ def mount_point(name, state):
     """A widget in its state as HTML: a picture, and what the host needs to bring it to life."""
     same = base.constant_traits(getattr(attnlib.widgets, name))
     picture = engine(name)("widget.still(dukpy.state)", state=same | state)
-    own = {trait: value for trait, value in state.items() if trait not in same}
-    data = escape(json.dumps(own, ensure_ascii=False))
+    different = {trait: value for trait, value in state.items() if trait not in same}
+    data = escape(json.dumps(different, ensure_ascii=False))
     return f'<div class="widget-slot" data-widget="{name}" data-state="{data}">{picture}</div>'
 
 

@@ -77,7 +77,7 @@
     URL.revokeObjectURL(url);
     const mine = worker;
     worker.onmessage = ({ data }) => {
-      if (mine === worker) heard[data.kind](data);
+      if (mine === worker) handlers[data.kind](data);
     };
     worker.onerror = (event) => {
       event.preventDefault();
@@ -98,7 +98,7 @@
     for (const reading of [...readings.values()]) fail(reading, new Error(why));
   }
 
-  const heard = {
+  const handlers = {
     started: ({ slow }) => change({ slow }),
     ask: ({ names }) => ask(names),
     here({ name }) {

@@ -224,8 +224,10 @@ function tick() {
     JSON.parse(localStorage.getItem(STORE)).right.forEach((id) => right.add(id));
   } catch {} // nothing is kept, or nothing yet
   for (const link of document.querySelectorAll(".sidebar-tree a[data-asks]")) {
-    const asked = Object.entries(JSON.parse(link.dataset.asks));
-    const all = asked.flatMap(([key, n]) => Array.from({ length: n }, (_, i) => `${key}/${i + 1}`));
+    const questions = Object.entries(JSON.parse(link.dataset.asks));
+    const all = questions.flatMap(([key, n]) =>
+      Array.from({ length: n }, (_, i) => `${key}/${i + 1}`),
+    );
     link.classList.toggle(
       "done",
       all.every((id) => right.has(id)),

@@ -5,12 +5,13 @@
  * fetched before. A slot answers programs too: `slot.code` is what the reader has written, and
  * `slot.run()` promises {passed, message, output}.
  */
+import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
+
 (() => {
   "use strict";
   const LONGEST = 10_000; // milliseconds of a run
   const MOST_MEMORY = 256 * 2 ** 20; // bytes; a worker never gives any back
   const MOST_TEXT = 20_000; // letters that a run may show; Python itself stops at half of that
-  const KEPT = "attention-by-hand-practice/";
   const KEYS = "Ctrl+Enter runs. Esc, then Tab leaves the editor.";
   const SIZE = "The first run loads Python, some 10 MB.";
   const FROM_DISK = [
@@ -67,7 +68,7 @@
       worker = new Worker(source.script, { name: "python" });
       const made = worker;
       made.onmessage = ({ data }) => {
-        if (made === worker && isMessage(data)) heard[data.kind](data);
+        if (made === worker && isMessage(data)) handlers[data.kind](data);
       };
       made.onerror = (event) => {
         event.preventDefault();
@@ -136,7 +137,7 @@
   /** Whether it is a message of the worker's own: what a learner runs there can send others. */
   const isMessage = (data) => Object.hasOwn(forms, data?.kind) && forms[data.kind](data);
 
-  const heard = {
+  const handlers = {
     progress({ part }) {
       tell(part < 1 ? `Loading Python: ${Math.floor(100 * part)} %` : "Starting Python ...");
     },
@@ -239,15 +240,15 @@
   const kept = {
     get(key) {
       try {
-        return localStorage.getItem(KEPT + key);
+        return localStorage.getItem(PRACTICE + key);
       } catch {
         return null;
       }
     },
     set(key, code) {
       try {
-        if (code === null) localStorage.removeItem(KEPT + key);
-        else localStorage.setItem(KEPT + key, code);
+        if (code === null) localStorage.removeItem(PRACTICE + key);
+        else localStorage.setItem(PRACTICE + key, code);
         return true;
       } catch {
         return false;

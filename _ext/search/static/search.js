@@ -45,7 +45,7 @@
   }
 
   /* What is asked for, each word once; small words count only if there are no others. */
-  function asked(query) {
+  function wordsOfQuery(query) {
     const found = (query.match(WORD) ?? []).flatMap((token) => {
       const [whole, ...parts] = wordsOf(token);
       const isWhole = !parts.length || (token.includes("_") && where.has(whole));
@@ -131,54 +131,55 @@
   }
 
   /* How well a heading answers: do all words stand in it, and how much else does? */
-  function fit(heading, asks) {
-    const best = asks.map((ask) => Math.max(0, ...heading.map((word) => ask.get(word) ?? 0)));
-    return Math.min(...best) * Math.min(1, asks.length / heading.length || 0);
+  function fit(heading, terms) {
+    const best = terms.map((term) => Math.max(0, ...heading.map((word) => term.get(word) ?? 0)));
+    return Math.min(...best) * Math.min(1, terms.length / heading.length || 0);
   }
 
   const TAUGHT = { term: 70, page: 40, section: 28, source: 4 };
 
   /* What teaches the words stands before what uses them. */
-  function score(place, asks) {
+  function score(place, terms) {
     let sum = 0;
-    for (const { rare, counts } of asks) {
+    for (const { rare, counts } of terms) {
       const count = counts.get(place) ?? 0;
       sum += (rare * count) / (count + 1.5);
     }
-    const own = fit(place.head, asks);
-    if (own) sum += TAUGHT[place.kind] * (0.4 + own);
-    sum += 30 * Math.max(0, ...place.taught.map((term) => fit(term, asks)));
-    if (asks.every((ask) => place.authors?.some((word) => ask.get(word) > 0.8))) {
-      sum += asks.some((ask) => ask.has(place.authors[1])) ? 60 : 40; // the first one's last name
+    const match = fit(place.head, terms);
+    if (match) sum += TAUGHT[place.kind] * (0.4 + match);
+    sum += 30 * Math.max(0, ...place.taught.map((term) => fit(term, terms)));
+    if (terms.every((term) => place.authors?.some((word) => term.get(word) > 0.8))) {
+      // The last name of the first one counts most.
+      sum += terms.some((term) => term.has(place.authors[1])) ? 60 : 40;
     }
-    if (place.chapter) sum += 2 + 12 * fit(place.chapter, asks);
+    if (place.chapter) sum += 2 + 12 * fit(place.chapter, terms);
     else if (place.kind === "section") sum *= 0.7; // what is looked up
-    return sum + 2 * Math.max(...place.lines.map((line) => together(line, asks)), 0);
+    return sum + 2 * Math.max(...place.lines.map((line) => together(line, terms)), 0);
   }
 
   /* How many of the words a line has, and as many again if they follow one another. */
-  function together(line, asks) {
+  function together(line, terms) {
     const found = (line.match(WORD) ?? []).map(wordsOf);
-    const has = (words, ask) => words?.some((word) => ask.has(word));
-    const many = asks.filter((ask) => found.some((words) => has(words, ask))).length;
+    const has = (words, term) => words?.some((word) => term.has(word));
+    const many = terms.filter((term) => found.some((words) => has(words, term))).length;
     const row =
-      asks.length > 1 && found.some((_, at) => asks.every((ask, i) => has(found[at + i], ask)));
-    return many + row * asks.length;
+      terms.length > 1 && found.some((_, at) => terms.every((term, i) => has(found[at + i], term)));
+    return many + row * terms.length;
   }
 
   function find(query) {
-    const words = asked(query);
-    const asks = words.map(({ word }, i) => meant(word, i === words.length - 1));
-    const unknown = words.filter((_, i) => !asks[i].size);
-    const known = asks.filter((ask) => ask.size);
-    for (const ask of known) {
-      ask.counts = new Map();
-      for (const [word, weight] of ask) {
+    const words = wordsOfQuery(query);
+    const terms = words.map(({ word }, i) => meant(word, i === words.length - 1));
+    const unknown = words.filter((_, i) => !terms[i].size);
+    const known = terms.filter((term) => term.size);
+    for (const term of known) {
+      term.counts = new Map();
+      for (const [word, weight] of term) {
         for (const [place, n] of where.get(word)) {
-          ask.counts.set(place, (ask.counts.get(place) ?? 0) + weight * n);
+          term.counts.set(place, (term.counts.get(place) ?? 0) + weight * n);
         }
       }
-      ask.rare = Math.log(1 + places.length / ask.counts.size);
+      term.rare = Math.log(1 + places.length / term.counts.size);
     }
     const hits = (place) => known.filter(({ counts }) => counts.has(place)).length;
     const most = Math.max(...places.map(hits));
@@ -187,7 +188,7 @@
       if (most && hits(place) === most) scores.set(place, score(place, known));
     }
     const found = [...scores.keys()].sort((a, b) => scores.get(b) - scores.get(a));
-    return { words, unknown, asks: known, most, found };
+    return { words, unknown, terms: known, most, found };
   }
 
   /* How many letters differ, up to `limit`. */
@@ -230,15 +231,15 @@
   }
 
   /* The line that has most of the words, cut around the first of them. */
-  function shownLine(place, asks) {
-    const scores = place.lines.map((line) => together(line, asks) - 0.5 * line.startsWith("\t"));
+  function shownLine(place, terms) {
+    const scores = place.lines.map((line) => together(line, terms) - 0.5 * line.startsWith("\t"));
     const best = Math.max(...scores);
     const at = best > 0 ? scores.indexOf(best) : place.lines.findIndex((text) => text.length > 40);
     const line = place.lines[Math.max(0, at)] ?? "";
     const isCode = line.startsWith("\t");
     const element = make("span", isCode ? "line code" : "line");
     const hits = [...line.matchAll(WORD)].filter(([token]) =>
-      wordsOf(token).some((word) => asks.some((ask) => ask.has(word))),
+      wordsOf(token).some((word) => terms.some((term) => term.has(word))),
     );
     let from = line.length > LONG && hits.length ? Math.max(0, hits[0].index - LONG / 2) : 0;
     from = from && line.indexOf(" ", from) + 1;
@@ -256,11 +257,11 @@
     return element;
   }
 
-  function item(place, asks) {
+  function item(place, terms) {
     const link = make("a", "", make("span", "heading", place.heading));
     link.href = place.link;
     if (place.kind !== "page") link.append(" ", make("span", "where", place.title));
-    link.append(" ", shownLine(place, asks));
+    link.append(" ", shownLine(place, terms));
     return make("li", "", link);
   }
 
@@ -322,7 +323,7 @@
       const result = input.value.trim() ? find(input.value) : { words: [], found: [] };
       said.replaceChildren(...saying(input, result));
       const shown = result.found.slice(0, limit);
-      list.replaceChildren(...shown.map((place) => item(place, result.asks)));
+      list.replaceChildren(...shown.map((place) => item(place, result.terms)));
       if (result.found.length > shown.length) {
         const all = link(`All ${result.found.length} places`, "search.html");
         all.search = new URLSearchParams({ q: input.value });

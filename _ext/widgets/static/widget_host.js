@@ -13,7 +13,7 @@
  */
 
 // The build puts the value in the place of this line (_ext/assets.py).
-import { PLAY } from "../../../attnlib/widgets/kit/progress.js";
+import { PLAY, POSE } from "../../../attnlib/widgets/kit/progress.js";
 
 (() => {
   const files = new Map(); // what several widgets import: name of a file, its text
@@ -201,7 +201,7 @@ import { PLAY } from "../../../attnlib/widgets/kit/progress.js";
       if (!alive.has(slot)) settings.set(slot, texts); // it begins with them
       const values = alive.has(slot) && fitting(texts, alive.get(slot));
       const root = document.querySelector(`[data-name="${slot}"] > .abh`);
-      if (values) root.dispatchEvent(new CustomEvent("play", { detail: values }));
+      if (values) root.dispatchEvent(new CustomEvent(POSE, { detail: values }));
     }
   });
 

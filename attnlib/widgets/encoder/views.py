@@ -128,8 +128,8 @@ def by_words(question, library):
     def worth(word):
         return math.log(len(library) / sum(word in words for words in have))
 
-    asked = words_of(question)
-    return np.array([sum(worth(word) for word in asked if word in words) for words in have])
+    wanted = words_of(question)
+    return np.array([sum(worth(word) for word in wanted if word in words) for words in have])
 
 
 def places(scores):

@@ -292,8 +292,8 @@ function planned(s) {
     (id) => BLOCKS[id][3] in when,
   );
   const matrices = range(s.heads).map((head) => {
-    const own = made.heads[head];
-    return { ...made, ...own, M: s.memory, masked: own.M, G: own.A, Z: made.Z };
+    const one = made.heads[head];
+    return { ...made, ...one, M: s.memory, masked: one.M, G: one.A, Z: made.Z };
   });
   const blocks = {};
   for (const id of [...(cross ? ["M"] : []), ...river, "K"]) {

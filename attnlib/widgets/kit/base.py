@@ -126,8 +126,8 @@ class CourseWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = super()._repr_mimebundle_(**kwargs)
-        own = {name: value for name, value in self.state.items() if name not in self._constant}
-        return {**data, "text/html": stored(type(self).__name__, own)}, metadata
+        varying = {name: value for name, value in self.state.items() if name not in self._constant}
+        return {**data, "text/html": stored(type(self).__name__, varying)}, metadata
 
 
 def stored(name, state):

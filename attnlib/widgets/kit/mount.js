@@ -8,6 +8,7 @@
 import { stepInGrid } from "./keyboard_grid.js";
 import { html } from "./markup.js";
 import { alike, between, ease } from "./numbers.js";
+import { POSE } from "./progress.js";
 
 const GLIDE = 1000; // milliseconds
 
@@ -237,7 +238,7 @@ function mount({ bounds, pageState, label, picture, still, code, pose, live }, m
     view.say("");
   });
   // What the page sets, it plays: see _ext/widgets/static/widget_host.js.
-  view.listen(root, "play", ({ detail }) => (pose ? view.glide(detail) : view.set(detail)));
+  view.listen(root, POSE, ({ detail }) => (pose ? view.glide(detail) : view.set(detail)));
   model.on("change", view.redraw);
   live(view); // the picture of the start stands there: only what this changes is drawn
   fieldset.disabled = false;

@@ -6,11 +6,14 @@
 
 export const STORE = "attention-by-hand";
 export const PLACE = "attention-by-hand-place"; // the last chapter read, which book.js keeps
+// What a reader wrote, before the key of its exercise (practice.js).
+export const PRACTICE = "attention-by-hand-practice/";
 export const CHANGED = "attention-by-hand:progress";
 // The page then opens what it kept closed (_ext/pages/static/book.js).
 export const PREDICTED = "predicted";
 // The page then sets a picture as the event says (_ext/widgets/static/widget_host.js).
 export const PLAY = "attention-by-hand:play";
+export const POSE = "play"; // to one picture, with the values that it takes (kit/mount.js)
 
 /** Tells the page that the reader has an answer to a prediction, right or given up. */
 export function announcePrediction(view) {

@@ -32,8 +32,8 @@ export function unpack({ n_heads, shapes, data }) {
   }
   const layers = [];
   for (let i = 0; `${i}.w_q` in arrays; i++) {
-    const own = Object.keys(arrays).filter((name) => name.startsWith(`${i}.`));
-    layers.push(Object.fromEntries(own.map((name) => [name.slice(2), arrays[name]])));
+    const names = Object.keys(arrays).filter((name) => name.startsWith(`${i}.`));
+    layers.push(Object.fromEntries(names.map((name) => [name.slice(2), arrays[name]])));
   }
   return { ...arrays, layers, n_heads };
 }

@@ -510,10 +510,10 @@ export function live(view) {
     if (!handle || event.button) return point(nearest(event));
     const { word } = handle.dataset;
     const [x, y] = spot(sheet(), event);
-    const held = word === undefined ? computed(state()).query : state().words[word];
+    const before = word === undefined ? computed(state()).query : state().words[word];
     drag = {
       word,
-      off: [held[0] - x, held[1] - y],
+      off: [before[0] - x, before[1] - y],
       x: event.clientX,
       y: event.clientY,
       moved: false,

@@ -132,8 +132,8 @@ function curves({ all, from, posed: [lead, most, rest] }, { name, line, bundle }
       return other === curve ? sum : sum + part * other.weight;
     }, 0);
     const leaves = start + bundle * (before + weight / 2 - 0.5);
-    const own = place === from; // a small loop
-    const lands = own ? start - 0.5 * bundle - 9 : between(all, place);
+    const isLoop = place === from; // a small loop
+    const lands = isLoop ? start - 0.5 * bundle - 9 : between(all, place);
     const far = Math.abs(lands - leaves);
     const bend = name === "across" ? 14 + 0.385 * far : 10 + 0.64 * far;
     const [out, back] = [leaves, lands].map((x) => [point(x, 0), point(x, bend)]);
@@ -164,7 +164,7 @@ function drawing(s, form) {
         }),
       ),
   );
-  const word = ({ token, at, size: own, i }) => {
+  const word = ({ token, at, size: fontSize, i }) => {
     const role =
       i === chosen
         ? "page"
@@ -176,7 +176,7 @@ function drawing(s, form) {
               ? "muted"
               : "ink";
     const more = {
-      "font-size": own,
+      "font-size": fontSize,
       "font-weight": i === from || i === top || i === chosen ? 600 : 400,
       "text-anchor": across ? "middle" : "start",
       "font-family": isMark(token) && SANS,
@@ -184,7 +184,7 @@ function drawing(s, form) {
     };
     return across
       ? text(token, at, line, role, more)
-      : text(token, line, at + 0.33 * own, role, more);
+      : text(token, line, at + 0.33 * fontSize, role, more);
   };
   const number = ({ at, i }) => {
     const more = {
@@ -244,10 +244,10 @@ const noted = (note) => note.split("*").map((part, i) => (i % 2 ? html`<em>${par
 
 export function picture(s) {
   const now = compute(s);
-  const own = others(s);
+  const choices = others(s);
   // The other sentence opens on its last word, because that one is the failure.
   const cat = s.readings[0];
-  const next = own.includes(cat) ? s.readings.at(-1) : cat;
+  const next = choices.includes(cat) ? s.readings.at(-1) : cat;
   const choice = ({ word }) =>
     element(
       "button",
@@ -255,7 +255,7 @@ export function picture(s) {
         type: "button",
         "data-word": word,
         "aria-pressed": String(word === s.word),
-        "data-gesture": word === own[1].word,
+        "data-gesture": word === choices[1].word,
       },
       word,
     );
@@ -268,8 +268,8 @@ export function picture(s) {
   return [
     html`<div class="picture">${reading(s)}</div>`,
     html`<div class="choice"><div role="group" aria-label="Swap the last word"
-data-key="${own[0].word}" class="words">${own.map(choice)}</div><button type="button" class="quiet"
-data-key="${next.word}" data-word="${next.word}">${
+data-key="${choices[0].word}" class="words">${choices.map(choice)}</div><button type="button"
+class="quiet" data-key="${next.word}" data-word="${next.word}">${
       next === cat ? "Back to the cat" : "A sentence where it fails"
     }</button></div>`,
     html`<div class="said reserved"><div class="ghost" aria-hidden="true"><p
@@ -281,7 +281,7 @@ class="number weight">${two(now.weights[now.top])}</b></p>
 <p>${noted(NOTES[s.word])}</p></div></div>`,
     html`<div class="picture both">${reading({
       ...s,
-      word: own[1].word,
+      word: choices[1].word,
       moving: null,
     })}</div>`,
     ear,
