@@ -615,7 +615,8 @@ export function live(view) {
     // The bar stands at the lower edge; of a model that writes above the picture, or beside it.
     const above = writes(view.state());
     const beside = bar.right <= sheet().getBoundingClientRect().left;
-    const [ceiling, floor] = above ? [beside ? 0 : bar.height, innerHeight] : [0, bar.top];
+    const ceiling = above && !beside ? bar.height + 48 : 0;
+    const floor = above ? innerHeight : bar.top;
     const [top, foot] = [
       Math.min(...boxes.map((box) => box.top)) - 60 - ceiling,
       Math.max(...boxes.map((box) => box.bottom)) + 30,
