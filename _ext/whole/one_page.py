@@ -20,9 +20,9 @@ HEADING = re.compile(r"(</?h)([1-5])\b")
 
 
 def place(page):
-    """The id of a page among others: chapters/03-chai-piyo-by-hand is chapter-03."""
+    """The id of a page among others: chapters/04-scaling is chapter-04-scaling."""
     folder, name = posixpath.split(page)
-    return f"chapter-{name[:2]}" if folder else name
+    return f"chapter-{name}" if folder else name
 
 
 def adopted(text, page, pages, lower=0):

@@ -203,7 +203,9 @@ def test_the_network_folds_the_line_where_it_begins_to_work():
     assert (found["before"], found["after"]) == pytest.approx((-3, 1), abs=2e-3)
     assert "brings the verdict of bad from −3 to 1." in picture(flow).select_one(".fold").text
     flow.feed_forward = False
-    assert "switched off, so the verdict of bad stays at −3." in picture(flow).select_one(".fold").text
+    assert (
+        "switched off, so the verdict of bad stays at −3." in picture(flow).select_one(".fold").text
+    )
     flow.w_2 = [[2, 1, 0, 0, 0]]
     assert "no longer changes one number alone" in picture(flow).select_one(".fold").text
 

@@ -35,10 +35,10 @@ class Flow(CourseWidget):
     the rest of an encoder layer (Eqs. (5) and (6) of "The encoder layer") and the probabilities of
     the next word. Without arguments it shows the sentence "Chai piyo".
 
-    With a table of embeddings it is a whole language model, which writes: the rows of the words come
-    from the table, its layer has no norms, each of its parts can be switched off, and the word with
-    the largest probability can be appended. The last word asks, and all words of the text answer, so
-    that there is one lane. A word without a row, such as "<end>", ends the text.
+    With a table of embeddings it is a whole language model, which writes: the rows of the words
+    come from the table, its layer has no norms, each of its parts can be switched off, and the word
+    with the largest probability can be appended. The last word asks, and all words of the text
+    answer, so that there is one lane. A word without a row, such as "<end>", ends the text.
 
     Parameters
     ----------
@@ -193,7 +193,9 @@ class Flow(CourseWidget):
         }
         return cls(**(given | {"layer": True, "stage": "shares"} | traits))
 
-    @traitlets.validate("x", "memory", "w_q", "w_k", "w_v", "w_o", "w_1", "w_2", "w_vocab", "embeddings")
+    @traitlets.validate(
+        "x", "memory", "w_q", "w_k", "w_v", "w_o", "w_1", "w_2", "w_vocab", "embeddings"
+    )
     def _check_matrix(self, proposal):
         return self._fitting(proposal["trait"].name, _read(proposal["trait"].name, proposal.value))
 
@@ -368,7 +370,9 @@ def _check_writer(state):
     """Say what a model with a table of embeddings lacks."""
     known, rows = state["known"], len(state["embeddings"])
     if len(set(known)) != len(known) or len(known) != rows:
-        raise ValueError(f"known needs {rows} different words, one a row of embeddings; got {known}")
+        raise ValueError(
+            f"known needs {rows} different words, one a row of embeddings; got {known}"
+        )
     if not (state["layer"] and state["vocabulary"]) or state["memory"] or state["mask"] != "none":
         raise ValueError("embeddings need a layer and a vocabulary, and no memory and no mask")
     width = len(state["embeddings"][0])

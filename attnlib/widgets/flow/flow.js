@@ -181,7 +181,9 @@ function typed(s, name, lit) {
   );
   return html`<div class="typed"><table><caption class="${role}">${formula(letters)}</caption>${
     columns?.length > 0 &&
-    html`<tr>${names && html`<td></td>`}${columns.map((word) => html`<th scope="col">${word}</th>`)}</tr>`
+    html`<tr>${names && html`<td></td>`}${columns.map(
+      (word) => html`<th scope="col">${word}</th>`,
+    )}</tr>`
   }${rows}</table>${
     s.wrong?.startsWith(`${name}.`) &&
     html`<p class="wrong" role="alert">An entry needs a number from −${LARGEST} to ${LARGEST}; the
@@ -266,8 +268,7 @@ const readable = (tokens, s) =>
   named(tokens) &&
   tokens.every(
     (token, i) =>
-      s.known.includes(token) ||
-      (i > 0 && i === tokens.length - 1 && s.vocabulary.includes(token)),
+      s.known.includes(token) || (i > 0 && i === tokens.length - 1 && s.vocabulary.includes(token)),
   );
 const ofWriter = (_, s) => writes(s);
 /** Words and entries stand in the address, the parts of a layer do not. */
@@ -352,7 +353,13 @@ export function picture(s) {
   const key = (name, label, sign, disabled) =>
     element(
       "button",
-      { type: "button", name, "aria-label": label, disabled, "data-gesture": name === "next" && !writes(s) },
+      {
+        type: "button",
+        name,
+        "aria-label": label,
+        disabled,
+        "data-gesture": name === "next" && !writes(s),
+      },
       sign,
     );
   const caption = ({ title, says }, k) => html`<b>${k + 1} ${title}.</b> ${spoken(says)}`;

@@ -42,7 +42,8 @@ function norm(row) {
 export function compute(s) {
   const X = s.x;
   const bent = writes(s) ? (row) => row : norm;
-  const kept = (matrix, stays) => (stays === false ? matrix.map((row) => row.map(() => 0)) : matrix);
+  const kept = (matrix, stays) =>
+    stays === false ? matrix.map((row) => row.map(() => 0)) : matrix;
   const from = s.memory.length ? s.memory : X;
   const side = (w, head) =>
     w.map((row) => row.slice((head * row.length) / s.heads, ((head + 1) * row.length) / s.heads));
@@ -228,7 +229,7 @@ const STAGES = {
     "Z = {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V}",
   ],
 };
-/** What differs where the model is a whole one: no norms, and the last lane is what is looked at. */
+/** What differs where the model is a whole one: it has no norms, and its last word asks. */
 const WRITING = {
   rows: {
     says:
@@ -369,8 +370,7 @@ function planned(s) {
       "X″ = LayerNorm( X′ + FFN( X′ ) )";
   }
   if (writes(s)) {
-    stages.at(-1).equation =
-      "X′ = X + {A:softmax}( {Q:Q} {K:Kᵀ} ) {V:V} W_O\nX″ = X′ + FFN( X′ )";
+    stages.at(-1).equation = "X′ = X + {A:softmax}( {Q:Q} {K:Kᵀ} ) {V:V} W_O\nX″ = X′ + FFN( X′ )";
   }
   if (s.vocabulary.length) stages.at(-1).equation += `\nP = softmax( ${end} W_vocab )`;
   const when = Object.fromEntries(ids.map((id, k) => [id, k]));

@@ -300,10 +300,11 @@ function names({ plan, geo, now, focus, look, still }) {
   if (writer && falls)
     plan.s.columns.forEach((column, k) => {
       const { x, cell } = boxes.M;
+      const above = boxes.M.row(0) - boxes.M.tile / 2 - 5;
       all.push(
         text(column, 0, 0, {
           class: "columnname",
-          transform: `${at(x + (k + 0.6) * cell, boxes.M.row(0) - boxes.M.tile / 2 - 5)} rotate(-40)`,
+          transform: `${at(x + (k + 0.6) * cell, above)} rotate(-40)`,
         }),
       );
     });

@@ -40,8 +40,9 @@ function nextWord({ s, made }) {
 }
 
 /**
- * The only number that the feed-forward network changes, x + gain · max(0, slope · x + bias) + more,
- * and where its line is folded; null if it changes several, or none by a fold.
+ * The only number that the feed-forward network changes, to
+ * x + gain · max(0, slope · x + bias) + more, and where its line is folded; null if it changes
+ * several numbers.
  */
 export function fold({ s, made }) {
   const nonzero = (row) => range(row.length).filter((k) => row[k] !== 0);
@@ -68,11 +69,9 @@ export function writer(s, flow) {
   const prompt = s.tokens.slice(0, given).join(" ");
   const prompts = s.prompts.includes(prompt) ? s.prompts : [prompt, ...s.prompts];
   const full = s.tokens.length >= MOST;
-  return html`<div class="writer" data-part="writer"><div class="text"><label><span>Prompt</span>${select(
-    "prompt",
-    prompts.map((each) => [each, each]),
-    prompt,
-  )}</label>
+  const choices = prompts.map((each) => [each, each]);
+  return html`<div class="writer" data-part="writer"><div class="text"><label>
+<span>Prompt</span>${select("prompt", choices, prompt)}</label>
 <p class="written" role="status">${s.tokens.map((word, i) => [
     i > 0 && " ",
     i < given ? word : html`<b>${word}</b>`,
@@ -112,13 +111,17 @@ function account(s, flow) {
         const largest = Math.max(...parts.map((each) => each[j]));
         const decides = j === most && row[j] === largest && row[j] > 0;
         return element("td", { class: decides && "decides" }, brief(row[j]));
-      })}<td>${brief(logits[j])}</td><td class="chance"><span class="share" style="${`--share:${probabilities[j].toFixed(4)}`}"></span>${probabilities[j].toFixed(2)}</td>`,
+      })}<td>${brief(logits[j])}</td><td class="chance">${element("span", {
+        class: "share",
+        style: `--share:${probabilities[j].toFixed(4)}`,
+      })}${probabilities[j].toFixed(2)}</td>`,
     ),
   );
   return html`<div class="account"><table><caption>${
     ended(s) ? "The text is complete. " : ""
   }The next word after <b>${after}</b>: what each part adds to its logit</caption>
-<tr><td></td>${switches}<th scope="col">logit</th><th scope="col">probability</th></tr>${rows}</table></div>`;
+<tr><td></td>${switches}<th scope="col">logit</th><th scope="col">probability</th></tr>
+${rows}</table></div>`;
 }
 
 const [WIDTH, HEIGHT, UPPER, LOWER] = [380, 128, 54, 100];
@@ -145,29 +148,31 @@ there is no line that it folds.</p></div>`;
   const turned = ticks.filter((k) => side * (k - at) > 0 && Math.abs(to(k)) <= reach);
   const folds = works && Math.abs(at) < reach;
   const moved = Math.abs(after - before) > 1e-9;
+  const [was, is] = [brief(before), brief(after)];
+  const [network, number] = ["The feed-forward network", `the ${name} of ${word}`];
   const says = !works
-    ? `The feed-forward network is switched off, so the ${name} of ${word} stays at ${brief(before)}.`
+    ? `${network} is switched off, so ${number} stays at ${was}.`
     : moved
-      ? `The feed-forward network brings the ${name} of ${word} from ${brief(before)} to ${brief(after)}.`
-      : `The feed-forward network leaves the ${name} of ${word} at ${brief(before)}.`;
+      ? `${network} brings ${number} from ${was} to ${is}.`
+      : `${network} leaves ${number} at ${was}.`;
   const mark = (value, y, kind) =>
     element("circle", { cx: x(value), cy: y, r: 6, class: `mark ${kind}` });
-  const bow = 26 * side;
+  const [bow, drop] = [26 * side, LOWER - UPPER];
   return html`<div class="fold"><p>${says}</p>${sheet(
     "fold",
     WIDTH,
     HEIGHT,
-    `The number line of the ${name}${folds ? `, folded at ${brief(at)}` : ""}: ${brief(before)} before the feed-forward network, ${brief(after)} after it.`,
+    `The number line of the ${name}${folds ? `, folded at ${brief(at)}` : ""}: ${was} before ` +
+      `the feed-forward network, ${is} after it.`,
     line(`M${x(-reach)} ${UPPER}H${x(reach)}`),
     ticks.map((k) => [
       line(`M${x(k)} ${UPPER - 3}v6`),
       text(short(k), x(k), UPPER - 12, "muted", { "text-anchor": "middle" }),
     ]),
     folds && [
-      line(
-        `M${x(at)} ${UPPER}c${bow} 0 ${bow} ${LOWER - UPPER} 0 ${LOWER - UPPER}H${x(within(to(side * reach)))}`,
-        { class: "strip" },
-      ),
+      line(`M${x(at)} ${UPPER}c${bow} 0 ${bow} ${drop} 0 ${drop}H${x(within(to(side * reach)))}`, {
+        class: "strip",
+      }),
       turned.map((k) => [
         line(`M${x(to(k))} ${LOWER - 3}v6`),
         text(short(k), x(to(k)), LOWER + 19, "muted", { "text-anchor": "middle" }),
