@@ -8,7 +8,8 @@ addresses = page_of(LayerExplorer())
 # More than two layers and fewer than all have been played.
 UNDERWAY = """() => {
   const [layers] = document.querySelector(".verdict").textContent.match(/\\d+/) ?? [0];
-  return 2 < layers && layers < 24 && /Stop/.test(document.querySelector("[name=play]").textContent);
+  const play = document.querySelector("[name=play]").textContent;
+  return 2 < layers && layers < 24 && play.includes("Stop");
 }"""
 
 

@@ -270,17 +270,18 @@ const readable = (tokens, s) =>
     (token, i) =>
       s.known.includes(token) || (i > 0 && i === tokens.length - 1 && s.vocabulary.includes(token)),
   );
-const ofWriter = (_, s) => writes(s);
+/** A setting that only a model that writes has. */
+const ofWriter = (value, s) => writes(s) === (value !== undefined);
 /** Words and entries stand in the address, the parts of a layer do not. */
 export const shared = {
   tokens: (tokens, s) => (writes(s) ? readable(tokens, s) : named(tokens)),
-  x: (x, s) => !writes(s) && rows("tokens", "x")(x, s),
+  x: (x, s) => writes(s) || rows("tokens", "x")(x, s),
   memory_tokens: (tokens, s) => (s.memory.length > 0 ? named(tokens) : fits(tokens, [])),
   memory: rows("memory_tokens", "memory"),
   ...Object.fromEntries(
     Object.keys(MATRICES)
       .slice(2)
-      .map((name) => [name, (matrix, s) => Boolean(s[name]) && fits(matrix, s[name])]),
+      .map((name) => [name, (matrix, s) => matrix === s[name] || fits(matrix, s[name] ?? [])]),
   ),
   known: false,
   columns: false,

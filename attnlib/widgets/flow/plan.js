@@ -233,8 +233,8 @@ const STAGES = {
 const WRITING = {
   rows: {
     says:
-      "Each word of the text becomes its row in the table of embeddings. The last word is the one " +
-      "that asks, so it has a lane.",
+      "Each word of the text becomes its row in the table of embeddings. The last word asks, " +
+      "so it has a lane.",
   },
   qkv: {
     says:
