@@ -306,7 +306,8 @@ def test_tokens_are_drawn_as_often_as_they_are_probable():
         ({"embeddings": np.ones(3)}, ValueError,
          "embeddings must be a matrix (d_in, d_out); got shape (3,)"),
         ({"unembedding": np.ones((17, 10))}, ValueError,
-         "unembedding must have the shape of the transpose of embeddings, (10, 17); got (17, 10)"),
+         "unembedding must have the shape of the transpose of embeddings, (10, 17), or fewer "
+         "columns; got (17, 10)"),
         ({"layers": []}, ValueError, "layers must hold at least one EncoderLayer; got none"),
         ({"layers": [1]}, TypeError, "layers must hold EncoderLayers; got int"),
         ({"embeddings": np.ones((17, 12)), "unembedding": None}, ValueError,

@@ -305,6 +305,11 @@ EQUATIONS = {
         {"layer_norm": DECODER.norm_3, "ffn": DECODER.feed_forward, "X_2": DECODED[1]}, "X_3",
         DECODER(X, MEMORY)[0],
     ),
+    "eq-gpt-attention": ({"multi_head": np.sin, "X": X}, "X_1", X + np.sin(X)),
+    "eq-gpt-ffn": ({"ffn": FFN, "X_1": X}, "X_2", X + FFN(X)),
+    "eq-gpt-next-word": (
+        {"X_2": X, "W_vocab": W_Q[:, :WORDS]}, "P", attnlib.softmax(X @ W_Q[:, :WORDS])
+    ),
     "eq-next-word": (
         {"X_3": X, "W_vocab": W_Q[:, :WORDS]}, "P", attnlib.softmax(X @ W_Q[:, :WORDS])
     ),

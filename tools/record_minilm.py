@@ -21,6 +21,7 @@ from attnlib.widgets.encoder import views
 from tools.install import ROOT, say
 
 HEADS = ROOT / "chapters" / "06-many-heads.ipynb"  # uses recorded weights only
+PARTS = ROOT / "chapters" / "09-what-each-part-is-for.ipynb"
 CHAPTER = ROOT / "chapters" / "16-a-real-encoder.ipynb"
 FEW = 1000  # numbers that are kept as they are: of those, the digits are printed
 
@@ -95,7 +96,7 @@ def main():
     except models.MissingModelError as error:
         return f"Stopped: {error}"
     models.load_minilm = models.load_recording = lambda: recorder
-    for chapter in (HEADS, CHAPTER):
+    for chapter in (HEADS, PARTS, CHAPTER):
         run(chapter)
     recordings.RECORDING.parent.mkdir(exist_ok=True)
     np.savez_compressed(recordings.RECORDING, **recorder.arrays)

@@ -25,6 +25,7 @@ from attnlib.check.heads import merge_heads, split_heads
 from attnlib.check.leaks import leak_test
 from attnlib.check.masks import causal_mask, padding_mask
 from attnlib.check.next_tokens import mean_cross_entropy
+from attnlib.check.next_words import next_word
 from attnlib.check.norms import layer_norm
 from attnlib.check.relative import relative_bias
 from attnlib.check.sinusoids import sinusoidal_positions
@@ -45,6 +46,7 @@ __all__ = [
     "masked_softmax",
     "mean_cross_entropy",
     "merge_heads",
+    "next_word",
     "online_softmax",
     "padding_mask",
     "relative_bias",

@@ -1,10 +1,11 @@
 """Trained models in the layers of this library: those of others, and those of this course.
 
 `causal_lm` returns a published language model, `load_minilm` a sentence encoder, `from_llama` one
-layer of a language model, and `induction` holds small models that this course has trained. NumPy is
-enough to import them.
+layer of a language model, and `induction` holds small models that this course has trained.
+`gpt_by_hand` returns one whose numbers were chosen. NumPy is enough to import them.
 """
 
+from attnlib.models.by_hand import gpt_by_hand
 from attnlib.models.files import MissingModelError, is_here
 from attnlib.models.language import Cache, CausalLM, Trace
 from attnlib.models.llama import from_llama
@@ -22,6 +23,7 @@ __all__ = [
     "causal_lm",
     "everyday_sentences",
     "from_llama",
+    "gpt_by_hand",
     "is_here",
     "load_minilm",
     "load_recording",

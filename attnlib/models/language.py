@@ -72,7 +72,8 @@ class CausalLM:
     norm : callable on (..., n, d_model), or None
         The last norm.
     unembedding : array, shape (d_model, n_tokens), or None
-        W_U; None is the transpose of E (tied embeddings).
+        W_U; None is the transpose of E (tied embeddings). With fewer columns, the model can write
+        the first tokens only.
     windows : list of int or None, one a layer, optional
         How many tokens each one may attend to, itself among them; None is all before it, which it
         is for every layer unless given.
@@ -115,10 +116,11 @@ class CausalLM:
         if self.unembedding is None:
             self.unembedding = self.embeddings.T
         self.unembedding = read_matrix(self.unembedding, "unembedding")
-        if self.unembedding.shape != (d_model, n_tokens):
+        rows, columns = self.unembedding.shape
+        if rows != d_model or columns > n_tokens:
             raise ValueError(
                 f"unembedding must have the shape of the transpose of embeddings, "
-                f"{(d_model, n_tokens)}; got {self.unembedding.shape}"
+                f"{(d_model, n_tokens)}, or fewer columns; got {self.unembedding.shape}"
             )
         self.layers = list(self.layers)
         if not self.layers:

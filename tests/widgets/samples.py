@@ -198,6 +198,34 @@ def flows(draw):
 
 
 @st.composite
+def writers(draw):
+    """A Flow whose model writes: random numbers of any shape, any of its parts switched off."""
+    d_model, d_k, d_v, d_ff = (draw(st.integers(1, most)) for most in (5, 2, 3, 2))
+    known = draw(st.lists(texts(8, ["Z", "C"]), min_size=1, max_size=5, unique=True))
+    known = list(dict.fromkeys("".join(word.split()) for word in known))
+    given = {"known": known, "vocabulary": [*known[:2], "<end>"]}
+    shapes = {
+        "embeddings": (len(known), d_model),
+        "w_q": (d_model, d_k),
+        "w_k": (d_model, d_k),
+        "w_v": (d_model, d_v),
+        "w_o": (d_v, d_model),
+        "w_1": (d_model, d_ff),
+        "w_2": (d_ff, d_model),
+        "w_vocab": (d_model, len(given["vocabulary"])),
+    }
+    given |= {name: draw(matrices(3)(*shape)) for name, shape in shapes.items()}
+    given |= {"b_1": draw(matrices(3)(1, d_ff))[0], "b_2": draw(matrices(3)(1, d_model))[0]}
+    text = draw(st.lists(st.sampled_from(known), min_size=1, max_size=5))
+    given["tokens"] = [*text, *draw(st.sampled_from([[], ["<end>"]]))]
+    given["columns"] = draw(st.sampled_from([[], [f"column{k}" for k in range(d_model)]]))
+    parts = ("attention", "residual", "feed_forward")
+    made = Flow(**given, layer=True, **{part: draw(st.booleans()) for part in parts})
+    made.stage = draw(st.sampled_from(stages(made.state)))
+    return made
+
+
+@st.composite
 def trials(draw):
     """What was recorded of two models that guess letters."""
     n = draw(st.integers(2, 8))
@@ -308,7 +336,7 @@ SAMPLES = {
         word=st.sampled_from(["bank", "the", "to (2)", "[CLS]"]),
         **bounded(Encoder),
     ),
-    Flow: flows(),
+    Flow: flows() | writers(),
     MaskPainter: painters(),
     LayerExplorer: st.builds(LayerExplorer, **bounded(LayerExplorer)),
     Letters: st.builds(

@@ -166,6 +166,62 @@ def test_the_word_with_the_largest_share_comes_out():
     assert [word.text for word in ends] == ["?", "?", "?"]
 
 
+def test_the_model_that_writes_is_that_of_attnlib():
+    model, known = attnlib.models.gpt_by_hand()
+    flow = Flow.gpt()
+    for text in ("tea not bad", "coffee good drink", "tea not bad drink tea"):
+        tokens = [known.index(word) for word in text.split()]
+        flow.tokens = text.split()
+        np.testing.assert_allclose(
+            flow.shares, attnlib.softmax(model(tokens)[-1:]), rtol=0, atol=1e-12
+        )
+        told = js(flow, "account(state)")
+        for word, name in enumerate(flow.vocabulary):
+            parts = attnlib.inspection.ledger(model, tokens, -1, word)[1]
+            np.testing.assert_allclose([part[word] for part in told["parts"]], parts, atol=1e-9)
+            assert parts.sum() == pytest.approx(told["logits"][word]), name
+    # Before <end>, which has no row, and after it the picture is the same.
+    ended = [*flow.tokens, "<end>"]
+    assert js(flow, "compute(state)") == js(flow, "compute(state)", tokens=ended)
+
+
+def test_each_part_that_is_taken_away_changes_the_word():
+    soup = picture(Flow.gpt(), sheet="falls")
+    assert soup.select_one(".account .most th").text == "drink"
+    assert soup.select_one(".account .decides").text == "8"
+    for part, probability in {"attention": 0.7, "residual": 0.2, "feed_forward": 0.99}.items():
+        soup = picture(Flow.gpt(**{part: False}), sheet="falls")
+        most = soup.select_one(".account .most")
+        assert most.select_one("th").text == "leave"
+        assert float(most.select_one(".chance").text) == probability
+
+
+def test_the_network_folds_the_line_where_it_begins_to_work():
+    flow = Flow.gpt()
+    found = js(flow, "folds(state)")
+    assert [found[name] for name in ("column", "at")] == [0, -1]
+    assert (found["before"], found["after"]) == pytest.approx((-3, 1), abs=2e-3)
+    assert "brings the verdict of bad from −3 to 1." in picture(flow).select_one(".fold").text
+    flow.feed_forward = False
+    assert (
+        "switched off, so the verdict of bad stays at −3." in picture(flow).select_one(".fold").text
+    )
+    flow.w_2 = [[2, 1, 0, 0, 0]]
+    assert "no longer changes one number alone" in picture(flow).select_one(".fold").text
+
+
+def test_a_text_that_the_model_cannot_read_is_refused():
+    for changes, message in (
+        ({"tokens": ["tea", "very"]}, "a text needs 1 to 6 words out of"),
+        ({"tokens": ["<end>"]}, "a text needs 1 to 6 words out of"),
+        ({"known": ["tea"]}, "known needs 7 different words"),
+        ({"mask": "causal"}, "no memory and no mask"),
+        ({"columns": ["verdict"]}, "columns needs 5 names"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Flow.gpt(**changes)
+
+
 def test_a_power_too_large_for_a_float_is_said():
     flow = Flow(x=np.full((2, 4), 100), w_q=np.full((4, 2), 100), w_k=np.eye(4, 2))
     lines = js(flow, 'inWords(state, "G.0.0")')["lines"]

@@ -29,7 +29,7 @@ SWITCHES = list(itertools.product([True, False], module.NORMS, [True, False]))
 def test_with_all_parts_pytorch_gives_the_same_vectors(norm):
     explorer = LayerExplorer(norm=norm, depth=11, seed=7)
     x = torch.tensor(explorer.states[0])[None]
-    for (a, w_1, w_2), state in zip(module._layers(7), explorer.states[1:], strict=False):
+    for (a, w_1, w_2), state in zip(module.random_layers(7), explorer.states[1:], strict=False):
         options = {"norm_first": norm == "pre", "batch_first": True, "bias": False}
         layer = torch.nn.TransformerEncoderLayer(16, 4, 64, dtype=torch.float64, **options).eval()
         with torch.no_grad():
@@ -49,7 +49,7 @@ def test_with_all_parts_pytorch_gives_the_same_vectors(norm):
 @pytest.mark.parametrize("residual", [True, False])
 def test_one_layer_written_out(residual, norm):
     explorer = LayerExplorer(residual=residual, norm=norm, depth=1, seed=2)
-    attention, w_1, w_2 = module._layers(2)[0]
+    attention, w_1, w_2 = module.random_layers(2)[0]
     x = explorer.states[0]
     for sublayer in (
         lambda x: attention(x)[0],
@@ -64,7 +64,7 @@ def test_one_layer_written_out(residual, norm):
 def test_the_weights_are_as_wide_as_those_of_pytorch():
     torch.manual_seed(0)
     theirs = [torch.nn.TransformerEncoderLayer(16, 4, 64) for _ in range(50)]
-    ours = [layer for seed in range(3) for layer in module._layers(seed)]
+    ours = [layer for seed in range(3) for layer in module.random_layers(seed)]
     for mine, parameter in (
         (lambda layer: layer[0].w_q, lambda layer: layer.self_attn.in_proj_weight),
         (lambda layer: layer[0].w_k, lambda layer: layer.self_attn.in_proj_weight),

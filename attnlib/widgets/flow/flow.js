@@ -9,14 +9,17 @@ import { buttons, element, html, select } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import { numpyArray, plain, words, wordVector } from "../kit/numbers.js";
 import { crossed, size } from "./layout.js";
-import { moment, plan, range, short } from "./plan.js";
+import { moment, plan, range, short, writes } from "./plan.js";
 import { explain, order } from "./reading.js";
 import { scene } from "./scene.js";
+import { fold, ledger, liveWriter, writer } from "./writer.js";
 
 /** All numbers by their letters, and what is said about a cell: for those who check them. */
 export const compute = (s) => plan(s).made;
 export const inWords = (s, name) =>
   explain(plan(s), name, moment(plan(s), { stage: s.stage, u: 1 }), s.head);
+export const account = (s) => ledger(plan(s));
+export const folds = (s) => fold(plan(s));
 export const cells = (s) => order(plan(s), moment(plan(s), { stage: s.stage, u: 1 }));
 
 /**
@@ -33,6 +36,7 @@ export const pageState = {
   playing: false,
   wrong: null,
   sheet: null,
+  typed: null, // how many words of the prompt were typed
 };
 
 const LARGEST = 100;
@@ -49,7 +53,13 @@ const MATRICES = {
   w_2: ["W_2", "ink"],
   b_2: ["b_2", "ink"],
   w_vocab: ["W_vocab", "ink"],
+  embeddings: ["E", "ink"],
 };
+/** The matrices that this state has, in the order of the calculation. */
+const matricesOf = (s) =>
+  writes(s)
+    ? ["embeddings", ...Object.keys(MATRICES).filter((name) => /^[wb]_/.test(name))]
+    : Object.keys(MATRICES).filter((name) => name !== "embeddings" && s[name].length);
 const rowsOf = (given) => (Array.isArray(given[0]) ? given : [given]);
 
 /** Text in which {Q:roles} have their colors. */
@@ -147,7 +157,12 @@ const glimpse = (A, made) =>
 function typed(s, name, lit) {
   const [letters, role] = MATRICES[name];
   const flow = plan(s);
-  const names = { x: flow.names, memory: flow.answers }[name];
+  const names = { x: flow.names, memory: flow.answers, embeddings: s.known }[name];
+  const columns = {
+    w_vocab: s.vocabulary,
+    embeddings: s.columns,
+    ...(writes(s) && { w_o: s.columns, w_2: s.columns }),
+  }[name];
   const rows = rowsOf(s[name]).map(
     (row, i) =>
       html`<tr>${names && html`<th scope="row">${names[i]}</th>`}${row.map(
@@ -165,8 +180,10 @@ function typed(s, name, lit) {
       )}</tr>`,
   );
   return html`<div class="typed"><table><caption class="${role}">${formula(letters)}</caption>${
-    name === "w_vocab" &&
-    html`<tr>${s.vocabulary.map((word) => html`<th scope="col">${word}</th>`)}</tr>`
+    columns?.length > 0 &&
+    html`<tr>${names && html`<td></td>`}${columns.map(
+      (word) => html`<th scope="col">${word}</th>`,
+    )}</tr>`
   }${rows}</table>${
     s.wrong?.startsWith(`${name}.`) &&
     html`<p class="wrong" role="alert">An entry needs a number from −${LARGEST} to ${LARGEST}; the
@@ -186,7 +203,11 @@ ${MOST}</span>${element("input", {
       autocomplete: "off",
     })}${
       s.wrong === name &&
-      html`<span class="wrong" role="alert">1 to ${MOST} words are needed.</span>`
+      html`<span class="wrong" role="alert">${
+        writes(s)
+          ? `The model knows ${s.known.join(", ")}; 1 to ${MOST - 1} of them are needed.`
+          : `1 to ${MOST} words are needed.`
+      }</span>`
     }</label>`;
   const cross = s.memory.length > 0;
   return html`<details class="given" data-part="given"><summary>Change the words and the
@@ -198,15 +219,14 @@ ${sentence("words", "Words", s.tokens)}${
 }
 ${
   !cross &&
+  !writes(s) &&
   html`<label><span>Mask</span>${select(
     "mask",
     { none: "none", causal: "no later words" },
     s.mask,
   )}</label>`
 }</div>
-<div class="matrices">${Object.keys(MATRICES)
-      .filter((name) => s[name].length)
-      .map((name) => typed(s, name, lit))}</div>`
+<div class="matrices">${matricesOf(s).map((name) => typed(s, name, lit))}</div>`
   }</details>`;
 }
 
@@ -243,28 +263,47 @@ const rows = (tokens, like) => (matrix, s) =>
     matrix,
     s[tokens].map(() => s[like][0]),
   );
+/** Texts that a model can read: words with a row, and at most an end mark behind them. */
+const readable = (tokens, s) =>
+  named(tokens) &&
+  tokens.every(
+    (token, i) =>
+      s.known.includes(token) || (i > 0 && i === tokens.length - 1 && s.vocabulary.includes(token)),
+  );
+/** A setting that only a model that writes has. */
+const ofWriter = (value, s) => writes(s) === (value !== undefined);
 /** Words and entries stand in the address, the parts of a layer do not. */
 export const shared = {
-  tokens: named,
-  x: rows("tokens", "x"),
+  tokens: (tokens, s) => (writes(s) ? readable(tokens, s) : named(tokens)),
+  x: (x, s) => writes(s) || rows("tokens", "x")(x, s),
   memory_tokens: (tokens, s) => (s.memory.length > 0 ? named(tokens) : fits(tokens, [])),
   memory: rows("memory_tokens", "memory"),
   ...Object.fromEntries(
     Object.keys(MATRICES)
       .slice(2)
-      .map((name) => [name, (matrix, s) => fits(matrix, s[name])]),
+      .map((name) => [name, (matrix, s) => matrix === s[name] || fits(matrix, s[name] ?? [])]),
   ),
+  known: false,
+  columns: false,
+  prompts: false,
+  attention: ofWriter,
+  residual: ofWriter,
+  feed_forward: ofWriter,
   heads: false,
   layer: false,
   vocabulary: false,
   head: (head, s) => head < s.heads,
-  mask: (mask, s) => mask === "none" || !s.memory.length,
+  mask: (mask, s) => mask === "none" || !(s.memory.length || writes(s)),
   stage: (stage, s) => plan(s).stages.some(({ id }) => id === stage),
 };
 
-export const label = ({ tokens, layer, memory, vocabulary }) =>
+export const label = ({ tokens, layer, memory, vocabulary, embeddings }) =>
   `Flow: the way of ${tokens.join(" ")} through ${
-    memory.length ? "cross-attention" : layer ? "an encoder layer" : "attention"
+    memory.length
+      ? "cross-attention"
+      : layer
+        ? `${embeddings?.length ? "a" : "an encoder"} layer`
+        : "attention"
   }${vocabulary.length ? " to the next word" : ""}`;
 
 export function picture(s) {
@@ -315,7 +354,13 @@ export function picture(s) {
   const key = (name, label, sign, disabled) =>
     element(
       "button",
-      { type: "button", name, "aria-label": label, disabled, "data-gesture": name === "next" },
+      {
+        type: "button",
+        name,
+        "aria-label": label,
+        disabled,
+        "data-gesture": name === "next" && !writes(s),
+      },
       sign,
     );
   const caption = ({ title, says }, k) => html`<b>${k + 1} ${title}.</b> ${spoken(says)}`;
@@ -346,7 +391,7 @@ export function picture(s) {
         ),
       )
     }</div>`,
-    draw(true),
+    ...(writes(s) ? [writer(s, flow)] : [draw(true)]),
     html`<div class="top"><div class="bar"><div
 class="keys">${key("back", "Back one stage", "‹ Back", t <= 0)}${element(
       "button",
@@ -389,6 +434,7 @@ ${element(
   },
   html`<div data-key="${stage.id} ${shown} ${found?.step}">${reading(s, flow, now, found)}</div>`,
 )}</div>`,
+    ...(writes(s) ? [draw(true)] : []),
     draw(false),
     found || s.wrong || s.sheet === null ? given(s, found) : (flow.given ??= given(s)),
     paper,
@@ -412,24 +458,33 @@ function there(flow, now, name) {
 
 /** Runnable NumPy for what is on the screen. */
 export function code(s) {
-  const have = Object.keys(MATRICES).filter((name) => s[name].length);
+  const have = matricesOf(s);
   const letters = (name) => MATRICES[name][0];
   const array = (name) => {
     const lines = numpyArray(letters(name), rowsOf(s[name]));
     return name[0] === "b" ? [...lines.slice(0, -1), "], dtype=float)[0]"] : lines;
   };
-  const from = s.memory.length ? "M" : "X";
+  const flow = plan(s);
+  const from = flow.cross ? "M" : "X";
   const wide = s.w_q[0].length / s.heads;
   return [
     "import numpy as np",
     "",
     ...have.flatMap(array),
+    ...(writes(s)
+      ? [
+          `known = ${JSON.stringify(s.known)}`,
+          `text = ${JSON.stringify(flow.s.memory_tokens)}`,
+          "M = E[[known.index(word) for word in text]]",
+          "X = M[-1:]",
+        ]
+      : []),
     "",
     "def softmax(scores):",
     "    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))",
     "    return exponentials / exponentials.sum(axis=-1, keepdims=True)",
     "",
-    ...(s.layer
+    ...(s.layer && !writes(s)
       ? [
           "def layer_norm(x):",
           "    mean, variance = x.mean(axis=-1, keepdims=True), x.var(axis=-1, keepdims=True)",
@@ -450,7 +505,14 @@ export function code(s) {
     "print(A.round(6))",
     "print(Z.round(6))",
     ...(s.w_o.length ? ["Z = Z @ W_O", "print(Z.round(6))"] : []),
-    ...(s.layer
+    ...(writes(s)
+      ? [
+          `Z = ${s.residual ? "X" : "0 * X"} + ${s.attention ? "Z" : "0 * Z"}`,
+          ...(s.feed_forward ? ["Z = Z + np.maximum(0, Z @ W_1 + b_1) @ W_2 + b_2"] : []),
+          "print(Z.round(6))",
+        ]
+      : []),
+    ...(s.layer && !writes(s)
       ? [
           "Z = layer_norm(X + Z)",
           "Z = layer_norm(Z + np.maximum(0, Z @ W_1 + b_1) @ W_2 + b_2)",
@@ -557,9 +619,14 @@ export function live(view) {
       .map((id) => sheet().querySelector(`[data-block="${id}"]`)?.getBoundingClientRect())
       .filter((box) => box?.height);
     if (!boxes.length) return;
-    const floor = view.root.querySelector(".top").getBoundingClientRect().top;
+    const bar = view.root.querySelector(".top").getBoundingClientRect();
+    // The bar stands at the lower edge; of a model that writes above the picture, or beside it.
+    const above = writes(view.state());
+    const beside = bar.right <= sheet().getBoundingClientRect().left;
+    const ceiling = above && !beside ? bar.height + 48 : 0;
+    const floor = above ? innerHeight : bar.top;
     const [top, foot] = [
-      Math.min(...boxes.map((box) => box.top)) - 60,
+      Math.min(...boxes.map((box) => box.top)) - 60 - ceiling,
       Math.max(...boxes.map((box) => box.bottom)) + 30,
     ];
     const by = foot > floor ? Math.min(foot - floor, top) : Math.min(top, 0);
@@ -715,6 +782,14 @@ export function live(view) {
       const state = view.state();
       const said = words(target.value);
       if (said.length < 1 || said.length > MOST) return view.set({ wrong: field });
+      if (writes(state)) {
+        const known = said.length < MOST && said.every((word) => state.known.includes(word));
+        return view.set(
+          known
+            ? { ...sheetChanged, wrong: null, tokens: said, typed: said.length }
+            : { wrong: field },
+        );
+      }
       view.set({
         wrong: null,
         pin: null,
@@ -726,6 +801,7 @@ export function live(view) {
     });
   }
   view.on("mask", "change", ({ target }) => view.set({ mask: target.value }));
+  liveWriter(view, sheetChanged);
   liveMicroscope(view);
 
   // Only the sheet that is seen is drawn at once.
@@ -736,6 +812,9 @@ export function live(view) {
   room.observe(view.root);
   view.on("reset", "click", seen);
 }
+
+/** A text that has become longer or shorter has other cells. */
+const sheetChanged = { pin: null, look: null, lens: null, step: null, at: "X.0.0" };
 
 /** The cell that lies next in a direction, beside this one or beside where the walk began. */
 function nearest(svg, from, [dx, dy], began) {

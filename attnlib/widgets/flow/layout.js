@@ -2,7 +2,7 @@
  * Where everything of Flow stands: a river that lies, or, on a phone, one that falls; and its
  * lines.
  */
-import { decimals, range, sum, wide } from "./plan.js";
+import { decimals, range, sum, wide, writes } from "./plan.js";
 
 export const clamp = (x, low = 0, high = 1) => Math.min(Math.max(x, low), high);
 export const mix = (a, b, w) => a + (b - a) * w;
@@ -279,6 +279,7 @@ function lying(plan, m) {
 /** On a phone the streams fall: the rows above, each stream straight down to where it is needed. */
 function falling(plan) {
   const { n, n_q, n_k, blocks, d_k, layer, river, cross } = plan;
+  const writer = writes(plan.s);
   const label = Math.min(
     70,
     Math.max(...[...plan.names, ...plan.answers].map((name) => wide(name, 13.5))) + 10,
@@ -287,7 +288,8 @@ function falling(plan) {
   const tile = lane - 8;
   const room = NARROW - label - (layer ? 24 : 2);
   const boxes = {};
-  let y = 24;
+  // The names of the columns lean over the first rows.
+  let y = writer && plan.s.columns.length ? 72 : 24;
   const fit = (id, most) => Math.min(cellWidths(plan, id)[3] * blocks[id].columns, most);
   const place = (id, x, w, high = lane) => {
     const top = y;
@@ -341,7 +343,7 @@ function falling(plan) {
       label,
       fit(
         id,
-        id === "P"
+        id === "P" && !writer
           ? room - Math.min(80, Math.max(...plan.ends.map((word) => wide(word, 15)))) - 22
           : room - 4,
       ),
@@ -392,14 +394,16 @@ export function lettering(plan, geo, id, head) {
   const { [id]: own, L } = plan.matrices[head];
   const matrix = id === "P" ? [...L, ...own] : own;
   const room = Math.round(cell - 4);
+  const most = writes(plan.s) ? 2 : 3;
   const kept = (plan.lettering ??= {});
   return (kept[`${id} ${head} ${room} ${tile}`] ??= (() => {
     if (tall && tile < 15) return [8, -1];
     const large = tall ? clamp(tile - 12, 11, 14) : Math.min(14, tile * 0.5);
-    const found = decimals(matrix, room, large);
-    if (found < 0) return [12.4, decimals(matrix, room, 12.4)];
+    const found = decimals(matrix, room, large, most);
+    if (found < 0) return [12.4, decimals(matrix, room, 12.4, most)];
     // Numbers of two cells keep clear of each other.
-    return [decimals(matrix, room - 4, large) < found ? Math.min(large, 12.4) : large, found];
+    const tight = decimals(matrix, room - 4, large, most) < found;
+    return [tight ? Math.min(large, 12.4) : large, found];
   })());
 }
 
@@ -602,12 +606,13 @@ function fallingWires(
   }
   const x = left + 20;
   const on = (id, before, stage, from, to) => {
+    const low = Math.max(foot("Z"), foot("V")) + 12; // around the values of a memory
     const bend =
       Math.abs(middle(before) - x) > 60 && before === "Z"
         ? [
             [middle("Z"), foot("Z")],
-            [middle("Z"), foot("Z") + 12],
-            [x, foot("Z") + 12],
+            [middle("Z"), low],
+            [x, low],
           ]
         : [[x, foot(before)]];
     wire(id, "line", stage, from, to, [...bend, [x, head(id) - (id === "P" ? 16 : 0)]]);

@@ -10,6 +10,19 @@ const plus = (a, b) =>
 
 const EPSILON = 1e-5;
 
+/** Whether this is a whole model that writes: then the rows of its words come from a table. */
+export const writes = (s) => Boolean(s.embeddings?.length);
+
+/** The words of a text that have a row, which are all but an end mark. */
+export const words = (s) => s.tokens.filter((token) => s.known.includes(token));
+
+/** A model that writes as a state with one lane: its last word asks, and the whole text answers. */
+function asking(s) {
+  const text = words(s);
+  const memory = text.map((word) => s.embeddings[s.known.indexOf(word)]);
+  return { ...s, memory_tokens: text, memory, tokens: text.slice(-1), x: memory.slice(-1) };
+}
+
 /** Mean and root of the variance, as layer norm takes them. Eq. (3) of "The encoder layer". */
 export function spread(row) {
   const mean = sum(row) / row.length;
@@ -28,6 +41,9 @@ function norm(row) {
  */
 export function compute(s) {
   const X = s.x;
+  const bent = writes(s) ? (row) => row : norm;
+  const kept = (matrix, stays) =>
+    stays === false ? matrix.map((row) => row.map(() => 0)) : matrix;
   const from = s.memory.length ? s.memory : X;
   const side = (w, head) =>
     w.map((row) => row.slice((head * row.length) / s.heads, ((head + 1) * row.length) / s.heads));
@@ -44,14 +60,15 @@ export function compute(s) {
   });
   const made = { X, heads, Z: X.map((_, i) => heads.flatMap(({ Z }) => Z[i])) };
   let last = made.Z;
-  if (s.w_o.length) last = made.O = multiply(made.Z, s.w_o);
+  if (s.w_o.length) last = made.O = kept(multiply(made.Z, s.w_o), s.attention);
   if (s.layer) {
-    made.R1 = plus(X, made.O);
-    made.N1 = made.R1.map(norm);
+    made.own = kept(X, s.residual);
+    made.R1 = plus(made.own, made.O);
+    made.N1 = made.R1.map(bent);
     made.H = plus(multiply(made.N1, s.w_1), s.b_1).map((row) => row.map((x) => Math.max(0, x)));
-    made.F = plus(multiply(made.H, s.w_2), s.b_2);
+    made.F = kept(plus(multiply(made.H, s.w_2), s.b_2), s.feed_forward);
     made.R2 = plus(made.N1, made.F);
-    last = made.N2 = made.R2.map(norm);
+    last = made.N2 = made.R2.map(bent);
   }
   if (s.vocabulary.length) {
     made.L = multiply(last, s.w_vocab);
@@ -212,6 +229,64 @@ const STAGES = {
     "Z = {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V}",
   ],
 };
+/** What differs where the model is a whole one: it has no norms, and its last word asks. */
+const WRITING = {
+  rows: {
+    says:
+      "Each word of the text becomes its row in the table of embeddings. The last word asks, " +
+      "so it has a lane.",
+  },
+  qkv: {
+    says:
+      "The last word gets a {Q:query}: what it is looking for. Every word has a {K:key}, what it " +
+      "can be found by, and a {V:value}, what others get from it. Those of earlier words never " +
+      "change, so a program keeps them: the KV cache.",
+  },
+  scores: {
+    says:
+      "Each {Q:query} is multiplied by each {K:key}. Two minus signs make a large score as well " +
+      "as two plus signs do.",
+  },
+  softmax: { equation: "{A:A} = softmax( S )" },
+  join: {
+    title: "Place",
+    says: "W_O puts what attention has found into two columns of a row as long as the first.",
+  },
+  add1: {
+    title: "Add",
+    says:
+      "The word itself comes back on the by-pass, which is the residual connection, and what " +
+      "attention has found is added to it.",
+    equation: "X′ = X + Z W_O",
+  },
+  think: {
+    title: "Feed forward",
+    says: "The feed-forward network works on each row by itself: here no line leaves its lane.",
+  },
+  add2: {
+    title: "Add",
+    says: "What the network returns is added, too. This is the row from which the next word comes.",
+    equation: "X″ = X′ + FFN( X′ )",
+  },
+  words: {
+    title: "Logits",
+    says: "A column for each word that can be written. Row times column is the logit of the word.",
+  },
+  shares: {
+    title: "Probabilities",
+    says:
+      "Softmax turns logits into probabilities. Those after the last word count: the most " +
+      "probable word is written.",
+  },
+};
+const WORDS = {
+  M: "the rows of the text",
+  X: "the last word",
+  N1: "added",
+  F: "to be added",
+  N2: "added",
+  P: "logits",
+};
 const ASKED = {
   rows: "The words written so far ask. What an encoder has read, its memory M, will answer.",
   qkv:
@@ -237,13 +312,18 @@ const GIVEN = [
   "b_2",
   "vocabulary",
   "w_vocab",
+  "known",
+  "embeddings",
+  "attention",
+  "residual",
+  "feed_forward",
 ];
 let kept = {};
 
 /** What there is to draw for a state; the same object until a number changes. */
 export function plan(s) {
   const key = JSON.stringify(GIVEN.map((name) => s[name]));
-  if (kept.key !== key) kept = { key, plan: planned(s) };
+  if (kept.key !== key) kept = { key, plan: planned(writes(s) ? asking(s) : s) };
   return kept.plan;
 }
 
@@ -251,11 +331,13 @@ function planned(s) {
   const made = compute(s);
   const cross = s.memory.length > 0;
   const [n_q, n_k] = [s.x.length, made.heads[0].K.length];
+  const d_k = made.heads[0].K[0].length;
   const ids = [
     "rows",
     "qkv",
     "scores",
-    "scale",
+    // √1 is no step of its own where a hand would do it.
+    ...(writes(s) && d_k === 1 ? [] : ["scale"]),
     ...(s.mask === "causal" ? ["mask"] : []),
     "softmax",
     "blend",
@@ -265,11 +347,12 @@ function planned(s) {
     ...(s.vocabulary.length ? ["words", "shares"] : []),
     "whole",
   ];
-  const d_k = made.heads[0].K[0].length;
   const end = s.layer ? "X″" : s.w_o.length ? "Z W_O" : "Z";
   const stages = ids.map((id) => {
-    const [title, says, lit, view, seconds, equation] = STAGES[id];
-    const caption = (cross && ASKED[id]) || says.replaceAll("{d_k}", d_k);
+    const [name, words, lit, view, seconds, formula] = STAGES[id];
+    const own = writes(s) ? WRITING[id] : null;
+    const { title, says, equation } = { title: name, says: words, equation: formula, ...own };
+    const caption = (cross && !own && ASKED[id]) || says.replaceAll("{d_k}", d_k);
     const from = cross ? equation.replace(/X (\{[KV]:W)/g, "M $1") : equation;
     return {
       id,
@@ -286,6 +369,9 @@ function planned(s) {
       "X′ = LayerNorm( X + {A:softmax}( {Q:Q} {K:Kᵀ} / √d_k ) {V:V} W_O )\n" +
       "X″ = LayerNorm( X′ + FFN( X′ ) )";
   }
+  if (writes(s)) {
+    stages.at(-1).equation = "X′ = X + {A:softmax}( {Q:Q} {K:Kᵀ} ) {V:V} W_O\nX″ = X′ + FFN( X′ )";
+  }
   if (s.vocabulary.length) stages.at(-1).equation += `\nP = softmax( ${end} W_vocab )`;
   const when = Object.fromEntries(ids.map((id, k) => [id, k]));
   const river = ["X", "Q", "G", "V", "Z", "O", "N1", "H", "F", "N2", "P"].filter(
@@ -297,7 +383,9 @@ function planned(s) {
   });
   const blocks = {};
   for (const id of [...(cross ? ["M"] : []), ...river, "K"]) {
-    const [symbol, words, role, stage] = BLOCKS[id];
+    const [letter, plain, role, stage] = BLOCKS[id];
+    const symbol = id === "M" && writes(s) ? "E" : letter;
+    const words = (writes(s) && WORDS[id]) || plain;
     const matrix = matrices[0][id];
     blocks[id] = {
       id,
@@ -346,9 +434,10 @@ export function moment({ stages }, { stage, u }) {
  */
 export function naming({ when, blocks }, id, { s }) {
   const { symbol, words } = blocks[id];
-  if (id === "P" && s >= when.shares) return ["P", "shares"];
-  if (id !== "G" || s < when.scale) return [symbol, words];
+  if (id === "P" && s >= when.shares) return ["P", words === "logits" ? "probabilities" : "shares"];
+  if (id !== "G" || s < (when.scale ?? when.mask ?? when.softmax)) return [symbol, words];
   if (s >= when.softmax) return ["A", "attention weights"];
+  if (when.scale === undefined) return ["S", "scores, masked"];
   return ["S/√d_k", s >= (when.mask ?? Infinity) ? "scaled, masked" : "scaled scores"];
 }
 
@@ -373,10 +462,10 @@ export function fitted(name, room, size) {
   return letters.join("");
 }
 
-/** How many decimals fit into every cell of a matrix; -1 if not even none does. */
-export function decimals(matrix, room, size) {
+/** How many decimals fit into every cell of a matrix, at most `most`; -1 if not even none does. */
+export function decimals(matrix, room, size, most = 3) {
   const all = matrix.flat().filter(Number.isFinite);
-  for (let digits = 3; digits >= 0; digits--) {
+  for (let digits = most; digits >= 0; digits--) {
     // 0.4 is not 0
     if (digits === 0 && all.some((x) => Math.abs(x - Math.round(x)) > 1e-9)) return -1;
     if (all.every((x) => wide(short(x, digits), size) <= room)) return digits;

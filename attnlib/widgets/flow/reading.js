@@ -1,7 +1,7 @@
 /**
  * A cell of Flow in words: what it is, of which products, and where it goes.
  */
-import { naming, range, short, spread, sum } from "./plan.js";
+import { naming, range, short, spread, sum, writes } from "./plan.js";
 
 const column = (matrix, j) => matrix.map((row) => row[j]);
 const bracketed = (x, digits, first) =>
@@ -66,6 +66,8 @@ export function explain(plan, name, now, head) {
     say(num(x), `${role} result`);
   };
   const who = id === "K" || id === "V" ? answers[i] : names[i];
+  /** The name of a number in a row as long as X. */
+  const nth = (k) => (given.columns?.length ? given.columns[k] : `number ${k + 1}`);
 
   const make = {
     T() {
@@ -108,7 +110,7 @@ export function explain(plan, name, now, head) {
       );
     },
     X() {
-      found.title = `${who}, number ${j + 1} of its row`;
+      found.title = `${who}, ${nth(j)}${given.columns?.length ? "" : " of its row"}`;
       begin();
       say("given, and learned in a real model: ");
       say(num(found.value), "ink result");
@@ -121,9 +123,11 @@ export function explain(plan, name, now, head) {
       along("Q", ...(cross ? [] : ["K", "V"]), "R1");
     },
     M() {
-      found.title = `${answers[i]} in the memory, number ${j + 1}`;
+      found.title = writes(given)
+        ? `${answers[i]}, ${nth(j)}`
+        : `${answers[i]} in the memory, number ${j + 1}`;
       begin();
-      say("what the encoder hands over: ");
+      say(writes(given) ? "given, and learned in a real model: " : "what the encoder hands over: ");
       say(num(found.value), "ink result");
       add(feeds, cells("K", i), cells("V", i));
       along("M", "K", "V");
@@ -202,13 +206,14 @@ export function explain(plan, name, now, head) {
     F() {
       begin();
       rowTimes("H", "w_2", "what the network says", ["F", "R2add"], `N2.${i}.${j}`, true);
+      if (off("F")) return;
       say(" + ");
       say(bracketed(given.b_2[j], digits));
       result(found.value, "ink");
     },
     N2: () => added("N1", "F", "R2", "the second", cells("P", i)),
     P() {
-      begin("score");
+      begin(writes(given) ? "logit" : "score");
       rowTimes(plan.last, "w_vocab", "", ["P", "out"], [], true);
       result(M.L[i][j], "ink");
       found.title = `After ${who}: ${given.vocabulary[j]}`;
@@ -220,6 +225,10 @@ export function explain(plan, name, now, head) {
       );
     },
   };
+  /** Whether a part of a model that writes is switched off. */
+  function off(block) {
+    return { O: given.attention, F: given.feed_forward }[block] === false;
+  }
   function share(scores, listed, role, value) {
     const exponentials = scores.map(Math.exp);
     const becomes = role === "weight" ? "weight" : "probability";
@@ -271,8 +280,10 @@ export function explain(plan, name, now, head) {
     }
   }
   function rowTimes(block, w, what, lines, next, open) {
-    found.title = `${who}, ${what}${what.endsWith("number") ? ` ${j + 1}` : `, number ${j + 1}`}`;
+    const part = what.endsWith("number") ? ` ${j + 1}` : `, ${nth(j)}`;
+    found.title = `${who}, ${what}${part}`;
     if (!open) begin();
+    if (writes(given) && found.value === 0 && off(id)) return say("switched off: 0");
     products(M[block][i], column(given[w], j), "ink", "ink", (k) => [
       `${block}.${i}.${k}`,
       `${w}.${k}.${j}`,
@@ -283,14 +294,18 @@ export function explain(plan, name, now, head) {
   }
   function added(old, more, total, which, next) {
     const { mean, root } = spread(M[total][i]);
-    found.title = `${who} after ${which} sum and norm, number ${j + 1}`;
+    const normed = !writes(given);
+    found.title = `${who} after ${which} sum${normed ? " and norm" : ""}, ${nth(j)}`;
     begin("sum");
-    say(`${num(M[old][i][j])} + ${bracketed(M[more][i][j], digits)}`);
+    const was = old === "X" ? M.own : M[old];
+    say(`${num(was[i][j])} + ${bracketed(M[more][i][j], digits)}`);
     result(M[total][i][j], "ink");
-    begin("norm");
-    // A small root counts.
-    say(`(${short(M[total][i][j], 6)} − mean ${bracketed(mean, 6)}) ÷ ${short(root, 6)}`);
-    result(found.value, "ink");
+    if (normed) {
+      begin("norm");
+      // A small root counts.
+      say(`(${short(M[total][i][j], 6)} − mean ${bracketed(mean, 6)}) ÷ ${short(root, 6)}`);
+      result(found.value, "ink");
+    }
     add(reads, cells(more, i), cells(old, i));
     add(feeds, next.flat());
     along(total, `${total}add`, `${total}norm`);

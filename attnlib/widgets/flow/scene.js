@@ -18,7 +18,7 @@ import {
   spot,
   wires,
 } from "./layout.js";
-import { fitted, naming, range, short, sum, wide } from "./plan.js";
+import { fitted, naming, range, short, sum, wide, writes } from "./plan.js";
 
 const paint = (role) => `var(--${role === "past" ? "ink" : role})`;
 const tint = (role, share) =>
@@ -296,7 +296,19 @@ function names({ plan, geo, now, focus, look, still }) {
   }
   // At the end of its lane each word comes out, or the word that follows it.
   const out = part(now, when.shares ?? Object.values(when).at(-2), [0.94, 1]);
-  if (!falls || P)
+  const writer = writes(plan.s);
+  if (writer && falls)
+    plan.s.columns.forEach((column, k) => {
+      const { x, cell } = boxes.M;
+      const above = boxes.M.row(0) - boxes.M.tile / 2 - 5;
+      all.push(
+        text(column, 0, 0, {
+          class: "columnname",
+          transform: `${at(x + (k + 0.6) * cell, above)} rotate(-40)`,
+        }),
+      );
+    });
+  if (!falls || (P && !writer))
     plan.ends.forEach((word, i) =>
       name(
         !out ? "quiet" : P ? "next" : "",
@@ -535,6 +547,7 @@ function gates({ plan, geo, now, M, found, still }) {
     N2: ["norm", "line", when.add2],
   };
   return Object.entries(geo.gates)
+    .filter(([id]) => !(writes(given) && id[0] === "N"))
     .map(([id, [x, y, upright]]) => {
       const [name, role, stage, matrix = given[name]] = kinds[id];
       const waits = !part(now, stage, matrix ? [0, 0.01] : [0.6, 0.7]);
@@ -650,7 +663,8 @@ function titles({ plan, geo, now }) {
           : id === "M" && !falls
             ? geo.start + 2
             : Math.min(box.x, geo.width - 76) + pass;
-      const y = box.title - (falls && id === "P" ? 16 : 0);
+      const leaning = id === "M" && falls && plan.s.columns?.length > 0;
+      const y = box.title - (falls && id === "P" ? 16 : leaning ? 42 : 0);
       return group(
         all,
         text([symbol(letters, 16), element("tspan", { class: "words", dx: 7 }, words)], x, y, {
@@ -681,9 +695,10 @@ function titles({ plan, geo, now }) {
  * their ribbons.
  */
 function film(c) {
-  const { plan, now } = c;
+  const { plan, geo, now } = c;
   if (now.u >= 1) return null;
   const { scores, blend, shares } = plan.when;
+  if (now.s === shares && geo.falls && writes(plan.s)) return null; // the panel says it
   return { [scores]: meeting, [blend]: flying, [shares]: leaving }[now.s]?.(c);
 }
 

@@ -123,6 +123,11 @@ class LayerExplorer(CourseWidget):
         return _states(self.residual, self.norm, self.feed_forward, self.seed)
 
 
+def word_rows():
+    """Return the rows of the seven words before the first layer, (7, 16)."""
+    return np.stack([word_vector(token, "token", D_MODEL) for token in TOKENS])
+
+
 def _weight(seed, layer, name, d_in, d_out, variance):
     """A weight (d_in, d_out) of independent uniform numbers with mean 0."""
     numbers = word_vector(f"{seed} {layer}", name, d_in * d_out)
@@ -130,8 +135,8 @@ def _weight(seed, layer, name, d_in, d_out, variance):
 
 
 @functools.lru_cache(maxsize=8)
-def _layers(seed):
-    """The attention, w_1 and w_2 of each of the 24 layers.
+def random_layers(seed):
+    """Return the attention, w_1 and w_2 of each of the 24 layers.
 
     The variances are those of torch.nn.TransformerEncoderLayer: Xavier over the three input
     projections together, 1 / (3 d_in) for the output and for the feed-forward network.
@@ -164,9 +169,9 @@ def _states(residual, norm, with_feed_forward, seed):
         y = x + output if residual else output
         return layer_norm(y) if norm == "post" else y
 
-    x = np.stack([word_vector(token, "token", D_MODEL) for token in TOKENS])
+    x = word_rows()
     states = [x]
-    for attention, w_1, w_2 in _layers(seed):
+    for attention, w_1, w_2 in random_layers(seed):
         x = joined(x, attention(before(x))[0])
         if with_feed_forward:
             x = joined(x, feed_forward(before(x), w_1, None, w_2, None))

@@ -6,6 +6,9 @@ import { dotProducts, multiply, softmax, wordVector } from "../kit/numbers.js";
 
 export const layout = "abh-instrument abh-beside";
 
+/** How many layers are shown while they are played, one after the other; null when they are not. */
+export const pageState = { played: null };
+
 const TOKENS = ["A", "cat", "sat", "on", "the", "warm", "mat"];
 const [D_MODEL, N_HEADS, D_FF, MAX_DEPTH] = [16, 4, 64, 24];
 const NORMS = { post: "post", pre: "pre", none: "none" };
@@ -189,7 +192,7 @@ const layers = (depth) => `${depth} layer${depth > 1 ? "s" : ""}`;
 const verdict = ({ distance }, depth) =>
   distance[depth] < SAME
     ? `After ${layers(depth)} all words are alike: own share below 0.001.`
-    : `After ${layers(depth)} the words differ.`;
+    : `${depth ? `After ${layers(depth)}` : "Before the first layer"} the words differ.`;
 
 /**
  * A matrix as squares whose area is the size of each entry: filled above 0, hollow below; its rows
@@ -226,7 +229,7 @@ function squares(part, matrix) {
  * A number of this stack and of the full block against depth, on a scale of powers of ten that
  * stops at both ends.
  */
-function plot(name, depth, curves) {
+function plot(name, depth, curves, reached) {
   const { title, ticks, depths, left, wide, floor, height, low, high } = PLOTS[name];
   const x = (i) => left + (wide * i) / MAX_DEPTH;
   const y = (value) =>
@@ -240,7 +243,7 @@ function plot(name, depth, curves) {
     ticks.map((tick, i) => text(tick, left - 5, level(i) + 4, "muted", { "text-anchor": "end" })),
     depths.map((i) => text(i, x(i), floor + 16, "muted", { "text-anchor": "middle" })),
     line(path(curves[`${name}_full`]), { ...DASHED, "data-part": `${name}_full` }),
-    line(path(curves[name]), { ...BOLD, "data-part": `${name}_line` }),
+    line(path(curves[name].slice(0, reached + 1)), { ...BOLD, "data-part": `${name}_line` }),
     line(`M${x(depth).toFixed(1)} ${floor - height}V${floor}`, {
       stroke: "var(--muted)",
       "stroke-width": 1,
@@ -249,7 +252,7 @@ function plot(name, depth, curves) {
   ];
 }
 
-function drawing({ depth }, { states, cosines, curves }) {
+function drawing({ depth, played }, { states, cosines, curves }) {
   const last = states[depth];
   const largest = Math.max(...last.flat().map(Math.abs));
   return sheet(
@@ -270,7 +273,7 @@ function drawing({ depth }, { states, cosines, curves }) {
       last.map((row) => row.map((x) => x / largest)),
     ),
     squares("cosines", cosines),
-    Object.keys(PLOTS).map((name) => plot(name, depth, curves)),
+    Object.keys(PLOTS).map((name) => plot(name, depth, curves, played ?? MAX_DEPTH)),
     line("M0 499h22", BOLD),
     text("as set", 28, 503, "ink"),
     line("M84 499h22", DASHED),
@@ -278,7 +281,8 @@ function drawing({ depth }, { states, cosines, curves }) {
   );
 }
 
-export function picture(s) {
+export function picture(state) {
+  const s = { ...state, depth: state.played ?? state.depth };
   const now = compute(s);
   const { curves } = now;
   const check = (name) => element("input", { type: "checkbox", name, checked: s[name] });
@@ -287,8 +291,11 @@ export function picture(s) {
     html`<div class="controls">
 <label class="main switch">${check("residual")}
 <span>Residual: each sublayer adds to what came in</span></label>
+<button type="button" name="play" class="wide">${
+      s.played === null ? "▶ Play the layers" : "❚❚ Stop"
+    }</button>
 <label class="wide"><span>Layers <b class="number">${s.depth}</b></span>
-${slider("depth", s, { value: s.depth })}</label>
+${slider("depth", s, { min: Math.min(s.depth, 1), value: s.depth })}</label>
 <label><span>Layer norm</span>
 ${select("norm", NORMS, s.norm)}</label>
 <label class="switch">${check("feed_forward")}
@@ -396,7 +403,40 @@ export function code({ residual, norm, feed_forward, depth, seed }) {
   ];
 }
 
+const PACE = 260; // milliseconds a layer
+
 export function live(view) {
+  let timer = 0;
+  function stop() {
+    clearInterval(timer);
+    timer = 0;
+    if (view.state().played !== null) view.set({ played: null });
+  }
+  function play() {
+    view.set({ played: 0 });
+    timer = setInterval(() => {
+      const { played } = view.state();
+      if (played === null || played >= MAX_DEPTH) {
+        stop();
+        if (played !== null) view.set({ depth: MAX_DEPTH });
+      } else view.set({ played: played + 1 });
+    }, PACE);
+  }
+  view.on("play", "click", () => (timer ? stop() : play()));
+  view.follow(() => timer && stop());
+  // Without the residual the layers are played once, when the picture comes into view.
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  if (!view.state().residual && view.state().depth === MAX_DEPTH && !calm.matches) {
+    const sight = new IntersectionObserver(
+      ([entry]) => {
+        if (!entry.isIntersecting) return;
+        sight.disconnect();
+        if (!view.state().residual && !timer) play();
+      },
+      { threshold: 0.4 },
+    );
+    sight.observe(view.root);
+  }
   for (const name of ["residual", "feed_forward"]) {
     view.on(name, "change", (event) => view.set({ [name]: event.target.checked }));
   }
