@@ -16,8 +16,8 @@ def softmax_backward(weights, grad_weights):
         = A_{ij} \Bigl(\frac{\partial L}{\partial A_{ij}}
         - \sum_m A_{im} \frac{\partial L}{\partial A_{im}}\Bigr)
 
-    Eq. (1) of "Backwards by hand": the Jacobian of the softmax, diag(A) - A A^T for each row A,
-    times the gradient of that row. The Jacobian itself, n_k by n_k for each row, is never made.
+    Eq. (2) of "Backpropagation by hand": the Jacobian of the softmax, diag(A) - A A^T for each row
+    A, times the gradient of that row. The Jacobian itself, n_k by n_k for each row, is never made.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def attention_backward(queries, keys, values, grad_output, mask=None, *, causal=
         dQ &= dS\, K / \sqrt{d_k} \\
         dK &= dS^\top Q / \sqrt{d_k}
 
-    Eqs. (2) to (5) of "Backwards by hand", where dX stands for the gradient of the loss with
-    respect to X, and dS comes from dA by Eq. (1). The attention weights A are computed again, so
+    Eqs. (3) to (6) of "Backpropagation by hand", where dX stands for the gradient of the loss with
+    respect to X, and dS comes from dA by Eq. (2). The attention weights A are computed again, so
     that a caller does not have to keep them.
 
     Parameters
@@ -157,7 +157,7 @@ def attention_backward(queries, keys, values, grad_output, mask=None, *, causal=
 
 
 def _softmax_backward(weights, grad_weights):
-    """Return Eq. (1) for arrays of float32 or float64; it is worked out in `grad_weights`."""
+    """Return Eq. (2) for arrays of float32 or float64; it is worked out in `grad_weights`."""
     grad_weights -= (weights * grad_weights).sum(-1, keepdims=True)
     grad_weights *= weights
     return grad_weights

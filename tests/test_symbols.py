@@ -313,7 +313,7 @@ EQUATIONS = {
     "eq-next-word": (
         {"X_3": X, "W_vocab": W_Q[:, :WORDS]}, "P", attnlib.softmax(X @ W_Q[:, :WORDS])
     ),
-    "eq-price": ({"share": ONE[3]}, "price", -math.log(ONE[3])),
+    "eq-loss": ({"p": ONE[3]}, "loss", -math.log(ONE[3])),
     "eq-step": ({"W_Q": W_Q, "eta": 0.3, "dW_Q": X.T @ DQ}, "W_Q", W_Q - 0.3 * (X.T @ DQ)),
     "eq-pull": (
         {"K": K, "A_i": A[2], "right": 3, "d_k": D_K}, "pull",
@@ -336,8 +336,13 @@ EQUATIONS = {
             attnlib.scaled_dot_product_attention(x @ W_Q, x @ W_K, x @ W_V)[0] * DZ
         ).sum(), X),
     ),
-    "eq-back-price": (
-        {"P": attnlib.softmax(LOGITS), "Y": RIGHT, "n": N}, "d_scores", nudged(price, LOGITS)
+    "eq-back-logits": (
+        {"P": attnlib.softmax(LOGITS), "Y": RIGHT, "n": N}, "d_logits", nudged(price, LOGITS)
+    ),
+    "eq-back-flash": ({"Z": Z, "dZ": DZ}, "row_sums", (A * (DZ @ V.T)).sum(axis=1)),
+    "eq-back-norm": (
+        {"y": (Z[0] - Z[0].mean()) / Z[0].std(), "dy": DZ[0], "sigma": Z[0].std(), "np": np}, "dx",
+        nudged(lambda z: ((z - z.mean()) / z.std()) @ DZ[0], Z[0]),
     ),
     "eq-letters-shares": (
         {"H": X, "W_out": W_Q, "b_out": W_Q[0]}, "shares", attnlib.softmax(X @ W_Q + W_Q[0])

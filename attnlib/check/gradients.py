@@ -40,7 +40,7 @@ THREE_ROWS = weights_and_gradient(3, 5)
 SETTLED = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.25, 0.25, 0.5]])
 
 softmax_backward = Checker(
-    """Check the gradient of the scores, Eq. (1) of "Backwards by hand".
+    """Check the gradient of the scores, Eq. (2) of "Backpropagation by hand".
 
     The function takes weights A (n_q, n_k) and the gradient dA of a loss with respect to them, of
     the same shape; it returns dS (n_q, n_k), the gradient with respect to the scores.

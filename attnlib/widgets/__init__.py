@@ -2,6 +2,7 @@
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.backwards import Backwards
+from attnlib.widgets.chain_rule import ChainRule
 from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.dot_product import DotProduct
 from attnlib.widgets.encoder import Encoder
@@ -10,6 +11,7 @@ from attnlib.widgets.guess import Guess
 from attnlib.widgets.heads_viewer import HeadsViewer
 from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.letters import Letters
+from attnlib.widgets.loss_curve import LossCurve
 from attnlib.widgets.mask_painter import MaskPainter
 from attnlib.widgets.parity_atlas import ParityAtlas
 from attnlib.widgets.plane import Plane
@@ -24,6 +26,7 @@ from attnlib.widgets.then_and_now import ThenAndNow
 __all__ = [
     "AttentionExplorer",
     "Backwards",
+    "ChainRule",
     "CostCalculator",
     "DotProduct",
     "Encoder",
@@ -32,6 +35,7 @@ __all__ = [
     "HeadsViewer",
     "LayerExplorer",
     "Letters",
+    "LossCurve",
     "MaskPainter",
     "ParityAtlas",
     "Plane",

@@ -20,7 +20,7 @@ def test_walk_back_box_by_box_and_each_time_its_steepest_entry_is_told(live):
     for stage, cell in [("Z", "Z.0.0"), ("V", "V.1.0"), ("A", "A.0.0"), ("S", "S.0.0")]:
         live.get_by_role("button", name="One box further back").click()
         assert shows(live, stage=stage, cell=cell)
-    live.get_by_role("button", name="One box forwards again").click()
+    live.get_by_role("button", name="One box forward again").click()
     assert shows(live, stage="A", cell="A.0.0")
 
 
@@ -45,10 +45,10 @@ def test_keyboard_alone_picks_nudges_and_walks(live):
 
 def test_mask_and_target_change_what_comes_back(live):
     live.get_by_role("button", name="Queries").click()
-    live.get_by_label("Wanted larger").select_option("1.0")
+    live.get_by_label("The number L").select_option("1.0")
     assert shows(live, stage="Q", cell="Q.0.0", row=1)
     live.get_by_label("Causal mask").check()
-    live.get_by_label("Wanted larger").select_option("0.0")
+    live.get_by_label("The number L").select_option("0.0")
     assert shows(live, stage="Q", cell="Q.0.0", causal=True)
 
 
@@ -76,7 +76,7 @@ def test_a_tap_picks_an_entry(browser, addresses):
 
 
 def test_it_walks_by_itself_and_stops_when_it_is_told(live):
-    live.get_by_role("button", name="Walk back").click()
+    live.get_by_role("button", name="Backpropagate").click()
     expect(entry(live, "Z.0.0").locator(".slope")).to_have_text("+1")
     live.get_by_role("button", name="Pause").click()
     live.wait_for_timeout(3000)

@@ -264,7 +264,7 @@ def test_own_words_are_named_added_and_removed(open_plane):
     assert_words_fit(page)
 
 
-def test_questions_are_learned(open_plane):
+def test_queries_are_learned(open_plane):
     page = open_plane("learning")
     page.get_by_role("button", name="One step").click()
     assert agrees(page).step == 1
@@ -275,8 +275,8 @@ def test_questions_are_learned(open_plane):
     rate.press("ArrowRight")
     plane = agrees(page)
     assert (plane.step, plane.rate) == (0, 10)
-    page.get_by_label("Teacher knows").select_option("cost")
-    page.get_by_role("button", name="Learn").click()
+    page.get_by_role("combobox", name="Loss").select_option("cost")
+    page.get_by_role("button", name="Train").click()
     plane = agrees(page)
     assert (plane.step, plane.teacher) == (100, "cost")
     assert texts(page, ["answer"])["answer"] == "0.33"
@@ -297,7 +297,7 @@ def test_questions_are_learned(open_plane):
 def test_learning_runs_and_pauses_and_takes_one_step(open_plane):
     page = open_plane("learning", motion="no-preference")
     step = "document.querySelector('.widget-slot').model.get('step')"
-    page.get_by_role("button", name="Learn").click()
+    page.get_by_role("button", name="Train").click()
     page.wait_for_function(f"{step} > 2")
     page.get_by_role("button", name="why latte gives it to coffee").press("Enter")
     head = page.locator(".lens-head")

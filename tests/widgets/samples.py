@@ -10,6 +10,7 @@ from attnlib.masks import causal_mask
 from attnlib.widgets import (
     AttentionExplorer,
     Backwards,
+    ChainRule,
     CostCalculator,
     DotProduct,
     Encoder,
@@ -18,6 +19,7 @@ from attnlib.widgets import (
     HeadsViewer,
     LayerExplorer,
     Letters,
+    LossCurve,
     MaskPainter,
     ParityAtlas,
     Plane,
@@ -328,6 +330,7 @@ SAMPLES = {
     ),
     Quiz: quizzes(),
     Backwards: walks(),
+    ChainRule: st.builds(ChainRule, **bounded(ChainRule)),
     CostCalculator: costs(),
     DotProduct: st.builds(DotProduct, query=TIPS, key=TIPS),
     Encoder: st.builds(
@@ -337,6 +340,7 @@ SAMPLES = {
         **bounded(Encoder),
     ),
     Flow: flows() | writers(),
+    LossCurve: st.builds(LossCurve, **bounded(LossCurve)),
     MaskPainter: painters(),
     LayerExplorer: st.builds(LayerExplorer, **bounded(LayerExplorer)),
     Letters: st.builds(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnlib.widgets import AttentionExplorer, HeadsViewer, Plane, PositionsExplorer
-from attnlib.widgets.plane import LABELS, PRICES
+from attnlib.widgets.plane import KEYS, PRICES
 from tests.widgets.pictures import picture
 from tests.widgets.test_attention_explorer import attended
 
@@ -42,7 +42,7 @@ def rows():
         Plane("words", sharpness=0),
     ):
         yield f"plane {plane.scene} {plane.sharpness}", plane, 0, plane.weights, plane.output
-    for i, (teacher, values) in enumerate({"entry": LABELS, "cost": PRICES}.items()):
+    for i, (teacher, values) in enumerate({"entry": KEYS, "cost": PRICES}.items()):
         plane = Plane("learning", step=6, teacher=teacher)
         yield f"learning by {teacher}", plane, i, plane.weights[i], plane.weights[i] @ values
 

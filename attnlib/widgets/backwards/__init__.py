@@ -1,4 +1,4 @@
-"""Backwards: from one number of the output back to X, and what a nudge of any entry really does."""
+"""Backwards: slopes from one number of the output back to X, and what a change really does."""
 
 import numpy as np
 import traitlets
@@ -21,11 +21,11 @@ SHAPES = {name: (2, 2) for name in ("Q", "K", "V", "S", "A", "Z")} | {
 
 
 class Backwards(CourseWidget):
-    """From one number of the output back to X: every number with its slope below it.
+    """Backpropagation from one number of the output to X: each number with its slope below it.
 
-    The loss is one entry of Z, the output of one head for "Chai piyo". The picture shows slopes as
-    far as the walk has come, and how they are made: along a path they are multiplied, those of
-    several paths are added, which gives Eqs. (1) to (7) of "Backwards by hand". Any entry can
+    The loss is one entry of Z, the output of one head for "Chai piyo". The picture shows the slopes
+    that have been found so far, and how: along a path they are multiplied, those of several paths
+    are added, which gives Eqs. (2) to (8) of "Backpropagation by hand". Any entry can
     be nudged.
 
     Parameters
@@ -38,7 +38,7 @@ class Backwards(CourseWidget):
     causal : bool
         Whether Chai may not look at piyo, which comes later.
     stage : str
-        How far back the walk has come: "forwards", "Z", "V", "A", "S", "Q", "K", "W" or "X".
+        How far back the slopes are known: "forwards", "Z", "V", "A", "S", "Q", "K", "W" or "X".
     cell : str
         The entry that is looked at: its matrix, row and column, as in "W_Q.3.1", counted from 0.
     nudge : float

@@ -1,10 +1,10 @@
 /**
- * Backwards: from one number of the output back to X, box by box. Above stand the numbers of "Chai
- * piyo", below them their slopes; any of them can be nudged, to see whether its slope told the
- * truth.
+ * Backwards: backpropagation from one number of the output to X, box by box. Each cell has a number
+ * of "Chai piyo" and below it its slope. Any number can be changed, to see whether its slope
+ * predicts what happens.
  *
- * Nothing here knows an equation of the backward pass. A number knows what it goes into and how
- * much a nudge arrives there times; slopes along a path are multiplied, those of several paths are
+ * Nothing here knows an equation of the backward pass. A number knows what it goes into, and how
+ * many times a change arrives there; slopes along a path are multiplied, those of several paths are
  * added.
  */
 import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
@@ -352,41 +352,41 @@ dy="3" class="low">${s.row + 1}${s.column + 1}</tspan>`,
 
 const CAPTIONS = {
   forwards: [
-    "Forwards",
-    html`each number goes into the boxes that its wires lead to, and at last into <i>L</i>, one
-number of <i>Z</i>. Which way should each one move to make <i>L</i> larger?`,
+    "Forward",
+    html`each number is used in the boxes that its lines lead to, and in the end in <i>L</i>, one
+number of <i>Z</i>. Should it become larger or smaller, to make <i>L</i> larger?`,
   ],
   Z: [
     "L and Z",
-    html`<i>L</i> is an entry of <i>Z</i>. Nudge that entry and <i>L</i> moves as much: slope 1. The
-others do nothing: slope 0.`,
+    html`<i>L</i> is an entry of <i>Z</i>. If this entry changes, <i>L</i> changes as much, so its
+slope is 1. The others do not matter, so their slope is 0.`,
   ],
   V: [
     "Values",
-    html`a value arrives in each row of <i>Z</i> as many times as its weight there says. Times the
-slope there, and added, that is its slope.`,
+    html`in each row of <i>Z</i>, a value is multiplied by its weight. So its slope is this weight
+times the slope there, added over all rows.`,
   ],
   A: [
     "Weights",
-    html`a weight arrives in its row of <i>Z</i> times the value that it carries, one path for each
-number of the value.`,
+    html`in its row of <i>Z</i>, a weight is multiplied by each number of a value. Each of them is a
+path.`,
   ],
   S: [
     "Scores",
-    "a score raises its own weight and lowers the others of its row: two paths, added. The " +
-      "slopes of a row add up to 0.",
+    "a score raises its own weight and lowers the others of its row. These are two paths, " +
+      "added. The slopes of a row add up to 0.",
   ],
-  Q: ["Queries", "a query goes into each score of its row, times the key that it meets there."],
-  K: ["Keys", "a key goes into each score of its column, times the query that it meets there."],
+  Q: ["Queries", "in each score of its row, a query is multiplied by the key that it meets there."],
+  K: ["Keys", "in each score of its column, a key is multiplied by the query that it meets there."],
   W: [
-    "What is learned",
-    html`an entry works for every word. It arrives times the word’s entry in <i>X</i>, and what
-comes back from all words is added.`,
+    "Parameters",
+    html`an entry is used for every word, each time multiplied by the word’s entry in <i>X</i>. The
+paths of all words are added.`,
   ],
   X: [
     "X, the layer below",
-    "a word went into its query, its key and its value: six paths, added. This is what the layer " +
-      "below is asked to change.",
+    "a word is used in its query, its key and its value. These are six paths, added. " +
+      "The result is what the layer below is asked to change.",
   ],
 };
 
@@ -410,8 +410,8 @@ ${blocked ? "blocked" : short(now.nudged.made[id][i][j])}</span></p>`;
     element("div", { class: "ledger", "data-key": `${s.cell} ${s.stage}` }, head, content);
   if (!reached(s, id))
     return box(
-      html`<p class="hint">Its slope is not known yet. Nudge it and look at <i>L</i>, or walk back
-until the slopes come to it.</p>`,
+      html`<p class="hint">Its slope is not known yet. Change the number and look at <i>L</i>, or go
+back with ▶ until its slope appears.</p>`,
     );
   const all = into(s, now.made, s.cell);
   // Of many those that arrive.
@@ -420,8 +420,8 @@ until the slopes come to it.</p>`,
     return box(
       html`<p class="hint">${
         blocked
-          ? "Nobody may look here, so it goes into nothing"
-          : html`It does not go into <i>L</i>`
+          ? "The mask blocks this cell, so it is used nowhere"
+          : html`It is not used in <i>L</i>`
       }: its slope is <b>0</b>.</p>`,
     );
   const how = (by) =>
@@ -438,11 +438,11 @@ until the slopes come to it.</p>`,
     return html`<tr><th scope="row">${written(to)}</th>${cells}</tr>`;
   });
   return box(html`<table><tr><th scope="col">into</th><th scope="col">slope there</th><th
-scope="col">× arrives</th><th scope="col">=</th></tr>${rows}
+scope="col">× factor</th><th scope="col">=</th></tr>${rows}
 <tr class="sum"><th scope="row"
 colspan="3">${
     paths.length < all.length
-      ? `${paths.length} of ${all.length} paths arrive; added`
+      ? `${paths.length} of ${all.length} paths count; added`
       : all.length > 1
         ? `${all.length} paths, added`
         : "one path"
@@ -468,7 +468,7 @@ function chart(s, now) {
     "chart",
     360,
     146,
-    `L against the nudge of ${plainName(s.cell)}: now ${short(now.nudged.loss)}` +
+    `L against the change of ${plainName(s.cell)}: now ${short(now.nudged.loss)}` +
       (known ? `; its slope predicts ${short(predicted(s.nudge))}` : ""),
     text(html`<tspan font-style="italic">L</tspan>`, left - 8, top + tall / 2 + 4, "ink", end),
     high - low > 0.02 && [
@@ -536,25 +536,25 @@ export function picture(s) {
   );
   return [
     html`<div class="top"><div
-class="keys">${key("back", "One box forwards again", "◀", at === 0)}${element(
+class="keys">${key("back", "One box forward again", "◀", at === 0)}${element(
       "button",
       { type: "button", name: "play", class: "play" },
-      s.playing ? "❚❚ Pause" : "Walk back",
+      s.playing ? "❚❚ Pause" : "Backpropagate",
     )}${key("next", "One box further back", "▶", at === STAGES.length - 1)}</div>
 <div class="chips" role="group" aria-label="How far back" data-part="chips">${chips}</div>
 <div class="reserved caption">${STAGES.map(
       (stage) => html`<p class="ghost" aria-hidden="true">${caption(stage)}</p>`,
     )}<p role="status"><span data-key="${s.stage}">${caption(s.stage)}</span></p></div></div>`,
     html`<div class="said">${ledger(s, now)}
-<label class="nudge"><span data-key="${s.cell}">Nudge ${written(s.cell)} by <b class="number"
+<label class="nudge"><span data-key="${s.cell}">Change ${written(s.cell)} by <b class="number"
 data-part="by">${signed(s.nudge, 2)}</b></span>
 ${slider("nudge", s, {
   step: 0.05,
   value: s.nudge,
-  "aria-label": `Nudge ${plainName(s.cell)}`,
+  "aria-label": `Change ${plainName(s.cell)}`,
   "aria-valuetext": signed(s.nudge, 2),
 })}</label>
-<p class="verdict" role="status"><span><i>L</i> moves by</span> <b
+<p class="verdict" role="status"><span><i>L</i> changes by</span> <b
 data-part="really">${signed(moves, 4)}</b>${
       known &&
       html`<span>predicted:</span> <b
@@ -562,7 +562,7 @@ data-part="predicted">${signed(s.nudge * now.slopes[s.cell], 4)}</b>`
     }</p></div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<div class="plot">${chart(s, now)}</div>`,
-    html`<div class="controls"><label class="wide"><span>Wanted larger,
+    html`<div class="controls"><label class="wide"><span>The number
 <i>L</i></span>${select("wanted", wanted, `${s.row}.${s.column}`)}</label>
 <label class="switch wide">${element("input", {
       type: "checkbox",

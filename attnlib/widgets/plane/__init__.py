@@ -44,8 +44,8 @@ def _rows_at(length, *degrees):
     return length * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-# In "learning": chai, latte and lemonade, and the labels of the drink that each should find.
-LEARNERS, LABELS = _rows_at(2, 20, 60, 155), _rows_at(1, 90, 210, 330)
+# In "learning": chai, latte and lemonade, and the keys of the drinks that they should find.
+LEARNERS, KEYS = _rows_at(2, 20, 60, 155), _rows_at(1, 90, 210, 330)
 # What a scene begins with where that differs from the traits' own defaults.
 BEGINNINGS = {
     **{scene: {"words": {"tea": [2, 0], "coffee": [1, 1], "juice": [0, 2]}} for scene in PRICED},
@@ -105,9 +105,9 @@ class Plane(CourseWidget):
     rate : float
         In "learning", the learning rate, 0.01 to 30.
     teacher : {"entry", "cost"}
-        In "learning", what the teacher knows: the right entry, and the loss is the mean of -ln of
-        its weight; or what the right entry costs, and the loss is the mean square of how far the
-        blended cost is off.
+        In "learning", what the loss is made of: the right entry, and it is the mean of -ln of the
+        weight of that entry; or only what the right entry costs, and it is the mean square of how
+        far the average cost is off.
     axes : two str
         In "words", what the two numbers mean.
     compact : bool
@@ -183,7 +183,7 @@ class Plane(CourseWidget):
     def points(self):
         """Where the tokens are, (n, 2): their keys."""
         if self.scene == "learning":
-            return LABELS.copy()
+            return KEYS.copy()
         names = (name if name in self.words else name.lower() for name in self.tokens)
         return np.array([self.words[name] for name in names], dtype=float)
 
@@ -206,7 +206,7 @@ class Plane(CourseWidget):
     def scores(self):
         """The dot product of the query with each key, (n,), as it is."""
         if self.scene == "learning":
-            return LEARNERS @ self.w_q @ LABELS.T  # (3, 3)
+            return LEARNERS @ self.w_q @ KEYS.T  # (3, 3)
         if self.scene in PRICED:
             return self.points @ np.array(self.query, dtype=float)
         return self.points @ (self.points[min(self.asks, len(self.tokens) - 1)] @ self.w_q)
@@ -235,7 +235,7 @@ class Plane(CourseWidget):
 
     @property
     def loss(self):
-        """In "learning", what each step makes smaller, by the teacher."""
+        """In "learning", what each step makes smaller, as `teacher` says."""
         if self.scene != "learning":
             raise AttributeError(f"loss needs the scene learning; this one is {self.scene}")
         if self.teacher == "cost":
@@ -247,8 +247,8 @@ def _learned(start, rate, step, slopes):
     """W_Q after so many steps of gradient descent; between two steps, between the two."""
     w_q = 0.35 * word_vector(f"start {start}", "W_Q", 4).reshape(2, 2)
     for done in range(math.ceil(step)):
-        weights = softmax(LEARNERS @ w_q @ LABELS.T / math.sqrt(2))
-        slope = LEARNERS.T @ slopes(weights) @ LABELS / math.sqrt(2)
+        weights = softmax(LEARNERS @ w_q @ KEYS.T / math.sqrt(2))
+        slope = LEARNERS.T @ slopes(weights) @ KEYS / math.sqrt(2)
         w_q = w_q - min(1, step - done) * rate * slope
     return w_q
 

@@ -1,11 +1,12 @@
 /**
- * The scene of Plane in which questions are learned: W_Q turns and stretches three words until
- * their questions point at the labels of the right entries, one step of gradient descent at a time.
+ * The scene of Plane in which queries are learned: W_Q turns and stretches three words until their
+ * queries point at the right keys, one step of gradient descent at a time.
  *
- * Two teachers: "entry" names the right entry, and the loss is the mean of -ln of its share; "cost"
- * knows only what the right entry costs, and the loss is the mean square of the difference.
+ * There are two losses, named by what the teacher knows: "entry" is the right drink, and the loss
+ * is the mean of -ln of its weight; "cost" is only what the right drink costs, and the loss is the
+ * mean square of how far the average cost is off.
  */
-import { along, arrow, clamp, direction, through } from "../kit/geometry.js";
+import { arrow, clamp, direction, placed, through } from "../kit/geometry.js";
 import { cellInk } from "../kit/heatmap.js";
 import { attributes, buttons, element, html, select, table } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
@@ -15,16 +16,17 @@ export const STEPS = 100;
 const DRINKS = ["tea", "coffee", "juice"];
 const COSTS = [2, 3, 5];
 const WORDS = ["chai", "latte", "lemonade"]; // each should find the drink of its place
-const LOSSES = { entry: "mean price", cost: "mean square" };
-const TEACHERS = { entry: "the right entry", cost: "its cost alone" };
+const LOSSES = { entry: "cross-entropy", cost: "squared error" };
 const RATES = [0.03, 0.1, 0.3, 1, 3, 10, 30];
 const PER_SECOND = 14; // steps while it plays
 const SLOWLY = 3; // steps a second for a single one
 
 /** The drawing, in units of a 320 x 300 sheet; and the curve of the loss on one of 240 x 72. */
 const MIDDLE = [160, 168];
-const REACH = 128; // as far as the longest arrow gets
-const RINGS = [1, 2, 5, 10, 20, 50];
+const SHEET = [320, 300];
+const REACH = 128; // from the middle to the rim
+const UNIT = 32; // the scale never changes; an arrow that is longer than the rim is cut there
+const RINGS = [1, 2, 3];
 const CURVE = { left: 4, top: 6, wide: 232, tall: 58 };
 
 /** A row for each angle, in degrees against the clock, of this length. */
@@ -35,7 +37,7 @@ const rowsAt = (length, degrees) =>
   });
 
 const X = rowsAt(2, [20, 60, 155]); // the words
-const KEYS = rowsAt(1, [90, 210, 330]); // the labels of the drinks
+const KEYS = rowsAt(1, [90, 210, 330]); // of the drinks
 
 const sum = (list) => list.reduce((total, x) => total + x, 0);
 const costOf = (row) => sum(row.map((weight, j) => weight * COSTS[j]));
@@ -48,7 +50,7 @@ const lossOf = (teacher, weights) =>
     ),
   ) / 3;
 
-/** Questions, weights and the loss of a W_Q. */
+/** Queries, weights and the loss of a W_Q. */
 function forward(teacher, w_q) {
   const queries = multiply(X, w_q);
   const scores = multiply(queries, transpose(KEYS));
@@ -120,70 +122,89 @@ const two = (x) =>
 const n1 = (x) => Number(x.toFixed(1));
 const line = (kind, d, more = {}) => d && element("path", { class: kind, d, ...more });
 
-/** Labels, words, questions with their ways and next steps; the sheet shows more as they grow. */
+/** A point of the plane on the sheet; what lies beyond the rim is moved to the rim. */
+const px = ([x, y]) => {
+  const far = UNIT * Math.hypot(x, y);
+  const scale = far > REACH ? (UNIT * REACH) / far : UNIT;
+  return [MIDDLE[0] + scale * x, MIDDLE[1] - scale * y];
+};
+
+/** Where the name of a drink is written, beyond its key. */
+const NAMED = [
+  [0, -11],
+  [-14, 18],
+  [14, 18],
+].map(([dx, dy], j) => [MIDDLE[0] + REACH * KEYS[j][0] + dx, MIDDLE[1] - REACH * KEYS[j][1] + dy]);
+
+/** Points along a line that a name had better not cover. */
+const marks = (from, to, price) =>
+  [0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1].map((part) => [
+    ...from.map((x, c) => x + part * (to[c] - x)),
+    price,
+  ]);
+
+/** The names of the words and of their queries, none on top of another or of an arrow. */
+function names(words, tips, next) {
+  const box = (text) => [7.2 * text.length, 16];
+  const labels = [
+    ...words.map((point, i) => ({ text: WORDS[i], kind: "own-name", point, gap: 4, way: [0, -1] })),
+    ...tips.map((point, i) => {
+      const { unit } = direction(MIDDLE, point);
+      return { text: `${WORDS[i]}?`, kind: "query-word", point, gap: 5, way: unit };
+    }),
+  ].map((label) => ({ ...label, size: box(label.text) }));
+  const taken = [
+    ...NAMED.flatMap(([x, y]) => [-16, 0, 16].map((dx) => [x + dx, y - 4, 20])),
+    ...KEYS.flatMap((key) => marks(MIDDLE, px(key), 3)),
+    ...tips.flatMap((tip, i) => [...marks(MIDDLE, tip, 8), ...marks(tip, next[i], 8)]),
+    ...words.map((point) => [...point, 6]),
+  ];
+  return placed(labels, taken, SHEET).map(([x, y], i) =>
+    element(
+      "text",
+      { class: labels[i].kind, x: n1(x), y: n1(y + 4), "text-anchor": "middle" },
+      labels[i].text,
+    ),
+  );
+}
+
+/** Keys, words, and queries with their ways and their next steps. */
 function drawing(s, { queries, weights }) {
   const { all } = matrices(s);
   const whole = Math.floor(s.step);
   const gone = all.slice(0, whole + 1).map((w_q) => multiply(X, w_q));
-  const next = multiply(X, all[whole + 1]);
-  const scale =
-    REACH / Math.max(2.3, 0.2 + Math.max(...queries.map((query) => Math.hypot(...query))));
-  const px = ([x, y]) => [MIDDLE[0] + scale * x, MIDDLE[1] - scale * y];
+  const next = multiply(X, all[whole + 1]).map(px);
+  const tips = queries.map(px);
+  const words = s.compact ? [] : X.map(px);
   const rim = ([x, y]) => [MIDDLE[0] + REACH * x, MIDDLE[1] - REACH * y];
-  const names = [
-    [0, -11],
-    [-14, 18],
-    [14, 18],
-  ]; // from where each label points
   const right = rightOf(weights).join(", ");
-  const label = `Three labels and three questions; the right weights are ${right}`;
-  return html`<div class="picture"><svg viewBox="0 0 320 300" role="img" aria-label="${label}">
+  const label = `Three keys and three queries; the weights of the right keys are ${right}`;
+  return html`<div class="picture"><svg viewBox="0 0 ${SHEET[0]} ${SHEET[1]}" role="img"
+aria-label="${label}">
 ${RINGS.map((r) =>
   element("circle", {
     class: r === 1 ? "circle one" : "circle",
     cx: MIDDLE[0],
     cy: MIDDLE[1],
-    r: n1(r * scale),
-    opacity: clamp((REACH + 14 - r * scale) / 10, 0, 1),
+    r: r * UNIT,
   }),
-)}
+)}${element("circle", { class: "circle rim", cx: MIDDLE[0], cy: MIDDLE[1], r: REACH })}
 ${line("border", KEYS.map(([x, y]) => through([MIDDLE, rim([-x, -y])])).join(""))}
 ${KEYS.map((key, j) => [
   line("ray", through([px(key), rim(key)])),
   line("key-arrow", arrow(MIDDLE, px(key), 9)),
-  element(
-    "text",
-    { class: "drink", x: n1(rim(key)[0] + names[j][0]), y: n1(rim(key)[1] + names[j][1]) },
-    DRINKS[j],
-  ),
+  element("text", { class: "drink", x: n1(NAMED[j][0]), y: n1(NAMED[j][1]) }, DRINKS[j]),
 ])}
-${queries.map((query, i) => [
-  line("gone", through([...gone.map((rows) => px(rows[i])), px(query)])),
-  line("query-arrow", arrow(MIDDLE, px(query), 9)),
-  line("pull", arrow(px(query), px(next[i]), 6)),
+${tips.map((tip, i) => [
+  line("gone", through([...gone.map((rows) => px(rows[i])), tip])),
+  line("query-arrow", arrow(MIDDLE, tip, 9)),
+  line("pull", arrow(tip, next[i], 6)),
 ])}
-<g class="names" aria-hidden="true" opacity="${n1(clamp((2 * scale - 40) / 30, 0, 1))}">${X.map(
-    (word, i) => {
-      const [x, y] = px(word);
-      return [
-        element("circle", { class: "own-place", cx: n1(x), cy: n1(y), r: 3.5 }),
-        element("text", { class: "own-name", x: n1(x), y: n1(y - 9) }, WORDS[i]),
-      ];
-    },
-  )}</g><g class="names" aria-hidden="true">${queries.map((query, i) => {
-    const { unit, length } = direction(MIDDLE, px(query));
-    const aside = unit[0] * KEYS[i][1] + unit[1] * KEYS[i][0] > 0 ? -1 : 1; // away from its label
-    const [x, y] = along(
-      MIDDLE,
-      unit,
-      Math.max(0.6 * length, 26),
-      -aside * (9 + 14 * Math.abs(unit[1])),
-    );
-    return element("text", { class: "query-word", x: n1(x), y: n1(y + 4) }, `${WORDS[i]}?`);
-  })}</g></svg></div>`;
+${words.map(([x, y]) => element("circle", { class: "own-place", cx: n1(x), cy: n1(y), r: 3.5 }))}
+<g class="names" aria-hidden="true">${names(words, tips, next)}</g></svg></div>`;
 }
 
-/** Who teaches, from which random W_Q on, and how far a step goes. */
+/** Which loss, from which random W_Q on, and how far a step goes. */
 function taught(s) {
   const rate = {
     min: 0,
@@ -191,8 +212,11 @@ function taught(s) {
     value: nearest(RATES, s.rate),
     "aria-valuetext": plain(s.rate),
   };
-  return html`<div class="taught"><label><span>Teacher
-knows</span>${select("teacher", TEACHERS, s.teacher)}</label>
+  return html`<div class="taught"><label><span>Loss</span>${select(
+    "teacher",
+    LOSSES,
+    s.teacher,
+  )}</label>
 <label><span>Seed</span>${element("input", {
     type: "text",
     inputmode: "numeric",
@@ -225,17 +249,18 @@ function progress(s, { loss }) {
   const here = spot(loss, s.step);
   const level = spot(guessing, 0)[1];
   const step = Math.floor(s.step);
-  return html`<div class="sharp"><label class="main"><span>Step <b class="number">${step}</b></span>
+  return html`<div class="sharp of-learning"><label class="main"><span>Step <b
+class="number">${step}</b></span>
 ${element("input", {
   type: "range",
   name: "step",
   min: 0,
   max: STEPS,
   value: step,
-  "aria-valuetext": `step ${step}, ${LOSSES[s.teacher]} ${loss.toFixed(2)}`,
+  "aria-valuetext": `step ${step}, loss ${loss.toFixed(2)}`,
 })}</label>
 <svg class="loss" viewBox="0 0 240 72" role="img"
-aria-label="The ${LOSSES[s.teacher]} against the step; at most ${most.toFixed(2)}"><path
+aria-label="The loss against the step; at most ${most.toFixed(2)}"><path
 class="floor" d="M${left} ${top + tall}h${wide}"/>
 ${line("guessing", through([spot(guessing, 0), spot(guessing, STEPS)]))}${line(
   "all",
@@ -244,7 +269,7 @@ ${line("guessing", through([spot(guessing, 0), spot(guessing, STEPS)]))}${line(
 <circle${attributes({ cx: n1(here[0]), cy: n1(here[1]), r: 3.5 })}/>${element(
     "text",
     { x: 236, y: n1(level < 20 ? level + 12 : level - 4) },
-    `equal shares: ${guessing.toFixed(2)}`,
+    `equal weights: ${guessing.toFixed(2)}`,
   )}</svg></div>`;
 }
 
@@ -261,7 +286,7 @@ aria-label="${weight.toFixed(2)}: why ${WORDS[i]} gives it to ${DRINKS[j]}">${we
     2,
   )}</button></td>`;
   return html`<div class="numbers of-learning${costs ? " costs" : ""}"><table><caption
-class="visually-hidden">Weights: questions in rows, labels in columns</caption>
+class="visually-hidden">Weights: queries in rows, keys in columns</caption>
 <thead><tr><td></td>${DRINKS.map(
     (drink, j) =>
       html`<th scope="col" class="key">${drink}${
@@ -280,7 +305,7 @@ ${matrix(w_q)}</div>`;
 
 /**
  * What the microscope needs of a weight: values are the costs, where they are taught, or the
- * labels.
+ * keys.
  */
 const weightOf = ({ teacher, lens: [i, j] }, { queries, scores, weights }) => ({
   queryName: WORDS[i],
@@ -294,13 +319,13 @@ const weightOf = ({ teacher, lens: [i, j] }, { queries, scores, weights }) => ({
   values: teacher === "cost" ? COSTS.map((cost) => [cost]) : KEYS,
 });
 
-/** For the ear: where the questions are. */
+/** For the ear: where the queries are. */
 const spoken = (s, { queries, weights, loss }) => html`<div class="visually-hidden">
-<p role="status">After ${Math.floor(s.step)} steps the ${LOSSES[s.teacher]} is ${loss.toFixed(2)}
+<p role="status">After ${Math.floor(s.step)} steps the loss is ${loss.toFixed(2)}
 and the right drinks get ${rightOf(weights).join(", ")}.</p>
 ${table(
-  "The questions",
-  ["word", "across", "up", "weight of the right label"],
+  "The queries",
+  ["word", "across", "up", "weight of the right key"],
   queries.map((query, i) => [WORDS[i], two(query[0]), two(query[1]), weights[i][i].toFixed(2)]),
 )}</div>`;
 
@@ -314,19 +339,24 @@ export function learningSections(s, matrix, none) {
     element("button", { type: "button", name, ...more }, title);
   const full = (section) => (s.compact ? none : section);
   return [
-    html`<div class="sentence${s.compact ? " compact" : ""}"><p
-class="play">${button("play", playing ? "Pause" : done ? "Again" : "Learn", { class: "big" })}
+    html`<div class="sentence${s.compact ? " trained compact" : ""}"><p
+class="play">${button("play", playing ? "Pause" : done ? "Again" : "Train", { class: "big" })}
 ${button("one", "One step", { disabled: done })}${button("another", "New start")}</p>
-<p class="answer">${LOSSES[s.teacher]} <b
+<p class="answer">loss <b
 data-part="answer">${now.loss.toFixed(2)}</b></p>${s.compact || taught(s)}</div>`,
     none,
     drawing(s, now),
-    full(progress(s, now)),
+    progress(s, now),
     full(numbers(s, now, matrix)),
-    full(html`<div class="more">${buttons()}</div>`),
+    html`<div class="more">${buttons()}</div>`,
     () => spoken(s, now),
-    html`<p class="said hint">Arrows with a dotted line: labels. Rings: words. Arrows with “?”:
-questions, with the next step.${s.compact || " Tap a share to see why."}</p>`,
+    html`<p class="said hint"><b class="key">Dotted</b>: the keys. <b class="query">With “?”</b>:
+the queries; a thin arrow is the next step.${
+      s.compact
+        ? ""
+        : " Small rings: the words. An arrow that reaches the rim is longer than it is drawn. " +
+          "Tap a weight to see why."
+    }</p>`,
     weightPanel(s.lens && weightOf(s, now)),
   ];
 }
@@ -379,7 +409,7 @@ export function learningLive(view) {
     view.set({ step: next, until: next < until ? until : null });
     if (next < until) requestAnimationFrame(advance);
   };
-  /** Learns until that step; all at once where motion is not wanted. */
+  /** Trains until that step; all at once where motion is not wanted. */
   const learn = (until) => {
     if (calm.matches) return view.set({ step: until });
     const stood = state().until === null;
@@ -405,7 +435,7 @@ export function learningLive(view) {
   view.on("start", "input", ({ target }) => {
     const fits = /^\d{1,3}$/.test(target.value.trim());
     view.say(
-      fits ? "" : `A seed is a whole number from 0 to 999; the picture still has ${state().start}.`,
+      fits ? "" : `A seed is a whole number from 0 to 999. The picture still has ${state().start}.`,
     );
     if (fits) begin({ start: Number(target.value) });
   });

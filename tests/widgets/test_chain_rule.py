@@ -1,0 +1,69 @@
+"""ChainRule: numbers and slopes, in Python, in JavaScript and in the picture."""
+
+import pytest
+import torch
+from hypothesis import given
+
+from attnlib.widgets import ChainRule
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import SAMPLES
+
+rules = SAMPLES[ChainRule]
+
+
+def shown(rule):
+    """The slopes that the picture shows, by the letters of their boxes."""
+    marks = picture(rule).select("[data-slope]")
+    read = {mark["data-slope"]: mark.get_text().removeprefix("slope ") for mark in marks}
+    return {name: float(number.replace("−", "-")) for name, number in read.items()}
+
+
+def test_the_stall_by_hand():
+    """At 10, a cup brings 6 and 50 are sold; 1 · 50 - 5 · 6 = 20."""
+    rule = ChainRule()
+    assert rule.values == {"x": 10, "y": 6, "u": 50, "L": 300}
+    assert rule.slopes == {"x": 20, "y": 50, "u": 6, "L": 1}
+    assert ChainRule(price=12).slopes["x"] == 0
+    assert picture(ChainRule(back=3)).select_one("[data-part=really]").get_text() == "1.95"
+    assert picture(ChainRule(back=3)).select_one("[data-part=predicted]").get_text() == "2"
+
+
+def test_slopes_appear_from_the_end_to_the_beginning():
+    rows = {"stall": ["L", "yu", "x"], "model": ["L", "p", "z", "w"]}
+    for scene, letters in rows.items():
+        for back in range(5):
+            assert set(shown(ChainRule(scene, back=back))) == set("".join(letters[:back]))
+
+
+@steady
+@given(rule=rules)
+def test_values_and_slopes_are_those_of_torch(rule):
+    """The values and slopes, in Python and in JavaScript."""
+    start = rule.price if rule.scene == "stall" else rule.parameter
+    start = torch.tensor(start, dtype=torch.float64, requires_grad=True)
+    if rule.scene == "stall":
+        boxes = {"x": start, "y": start - 4, "u": 100 - 5 * start}
+        boxes["L"] = boxes["y"] * boxes["u"]
+    else:
+        boxes = {"w": start, "z": 2 * start}
+        boxes["p"] = torch.stack([boxes["z"], torch.zeros(()).double()]).softmax(0)[0]
+        boxes["L"] = -boxes["p"].log()
+    slopes = torch.autograd.grad(boxes["L"], list(boxes.values()))
+    found = js(rule, "compute(state)")
+    for (name, box), slope in zip(boxes.items(), slopes, strict=True):
+        assert rule.values[name] == pytest.approx(box.item(), abs=1e-9)
+        assert rule.slopes[name] == pytest.approx(slope.item(), abs=1e-9)
+        assert found["values"][name] == pytest.approx(box.item(), abs=1e-9)
+        assert found["slopes"][name] == pytest.approx(slope.item(), abs=1e-9)
+    names = run(js(rule, "code(state)"))
+    assert names["L"] == pytest.approx(rule.values["L"])
+    first = next(iter(boxes))
+    assert names[f"d{first}"] == pytest.approx(rule.slopes[first], abs=1e-9)
+
+
+@steady
+@given(rule=rules)
+def test_the_picture_shows_its_slopes(rule):
+    for name, number in shown(rule).items():
+        assert number == pytest.approx(rule.slopes[name], abs=6e-4)
