@@ -344,8 +344,9 @@ EQUATIONS = {
         {"y": (Z[0] - Z[0].mean()) / Z[0].std(), "dy": DZ[0], "sigma": Z[0].std(), "np": np}, "dx",
         nudged(lambda z: ((z - z.mean()) / z.std()) @ DZ[0], Z[0]),
     ),
-    "eq-letters-shares": (
-        {"H": X, "W_out": W_Q, "b_out": W_Q[0]}, "shares", attnlib.softmax(X @ W_Q + W_Q[0])
+    "eq-letters-probabilities": (
+        {"H": X, "W_out": W_Q, "b_out": W_Q[0]}, "probabilities",
+        attnlib.softmax(X @ W_Q + W_Q[0]),
     ),
     "eq-online-softmax": (
         {"m": -np.inf, "l": 0.0, "o": 0.0, "s": SCALED[2], "V": V}, "o",

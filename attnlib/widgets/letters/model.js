@@ -11,12 +11,13 @@ export const LETTERS = "abcdefghijklmnop";
 const FINENESS = 1024; // a weight travels as a whole number of these parts of 1
 const EPS = 1e-5; // of a norm
 
-/** What stands in base64 as numbers of 16 bits, the low ones first. */
+/** What stands in base64 as numbers of 16 bits: the low bytes of all, then the high ones. */
 function numbersOf(base64) {
   const bytes = bytesOf(base64);
+  const count = bytes.length / 2;
   return Float64Array.from(
-    { length: bytes.length / 2 },
-    (_, i) => (((bytes[2 * i] | (bytes[2 * i + 1] << 8)) << 16) >> 16) / FINENESS,
+    { length: count },
+    (_, i) => (((bytes[i] | (bytes[count + i] << 8)) << 16) >> 16) / FINENESS,
   );
 }
 
@@ -117,8 +118,9 @@ function position(p, d_model) {
 
 /**
  * What the model makes of tokens (numbers of letters) while the heads `off`, [layer, head], add
- * nothing: shares (n, 16), and weights by layer and head, each (n, n). `steps` holds, of each
- * layer, the rows that it was given and the queries, keys and values of its heads side by side.
+ * nothing: probabilities (n, 16), and weights by layer and head, each (n, n). `steps` holds, of
+ * each layer, the rows that it was given and the queries, keys and values of its heads side by
+ * side.
  */
 export function read(model, tokens, off = []) {
   const d_model = model.w_out.length;
@@ -137,7 +139,7 @@ export function read(model, tokens, off = []) {
     x = add(x, feedForward(layerNorm(x, layer.gamma_2, layer.beta_2), layer));
   });
   const scores = linear(layerNorm(x, model.gamma, model.beta), model.w_out, model.b_out);
-  return { shares: scores.map((row) => softmax(Array.from(row))), weights, steps };
+  return { probabilities: scores.map((row) => softmax(Array.from(row))), weights, steps };
 }
 
 export const isOff = (off, layer, head) => off.some(([l, h]) => l === layer && h === head);
