@@ -204,8 +204,8 @@ const STAGES = {
   ],
   whole: [
     "Whole",
-    "The whole calculation. The words only meet where {A:queries cross keys} and in the " +
-      "{V:ribbons}. Everywhere else, each word keeps to its own lane.",
+    "The whole calculation. The words meet in only two places: where {A:queries cross keys}, " +
+      "and in the {V:ribbons}.",
     "",
     "whole",
     1,
