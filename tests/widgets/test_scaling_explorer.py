@@ -47,8 +47,10 @@ def test_walks_add_up_the_products_of_coins(explorer):
 
 def test_no_walk_leaves_the_drawing():
     for toss in range(1, module.N_TOSSES + 1):
-        longest = ScalingExplorer(d_k=module.MAX_D_K, toss=toss)
-        assert abs(walked(longest)["sums"]).max() <= 44
+        sums = abs(walked(ScalingExplorer(d_k=module.MAX_D_K, toss=toss))["sums"])
+        for d_k in range(1, module.MAX_D_K + 1):
+            reach = min(max(11 * d_k / 16, 11), 44)  # walks.js
+            assert sums[:, : d_k + 1].max() <= reach
 
 
 def test_the_tosses_behave_as_tosses_do():
