@@ -115,7 +115,7 @@ def test_picture_shows_the_numbers():
     parts = ("largest", "first", "typical")
     assert [soup.select_one(f"[data-part={name}]").get_text() for name in parts] == [
         f"{weights.max():.2f}",
-        f"key {weights.argmax() + 1}",
+        f"key\u00a0{weights.argmax() + 1}",
         "±8.0",
     ]
     cells = [td.get_text().replace("−", "-") for td in soup.table.find_all("td")]

@@ -254,7 +254,7 @@ ${
   sum > 0 &&
   line(
     "weight",
-    html`${signed(exponentials[j])} ÷ ${signed(sum)}, the sum of all exponentials, = <b
+    html`${signed(exponentials[j])} ÷ ${signed(sum)} (sum of all) = <b
 class="weight">${plain(weights[j])}</b>`,
   )
 }

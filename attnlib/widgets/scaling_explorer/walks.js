@@ -64,7 +64,7 @@ function spread(heights, room) {
 /** The key with the largest weight, or how many keys have it. */
 function winners(weights, largest) {
   const count = weights.filter((weight) => largest - weight < 1e-9).length;
-  return count > 1 ? `${count} keys` : `key ${weights.indexOf(largest) + 1}`;
+  return count > 1 ? `${count}\u00a0keys` : `key\u00a0${weights.indexOf(largest) + 1}`;
 }
 
 const whole = (x) => String(Math.round(x)).replace("-", "−");
@@ -93,7 +93,7 @@ function drawing(s, { d_k }, { factor, sums, scores, weights }) {
     height,
     `Six lines from 0 to the scores ${scores.map((score) => scoreText(score, s)).join(", ")}. ` +
       `Six bars; the largest weight is ${weights[first].toFixed(2)}, on key ${first + 1}.`,
-    text("Six scores add up. Every number is a coin, 1 or −1.", 0, 12, "ink"),
+    text("Six scores add up. Each number is 1 or −1.", 0, 12, "ink"),
     element("path", {
       d: `M${edge(1).join("L")}L${edge(-1).reverse().join("L")}Z`,
       fill: "var(--line)",
@@ -152,16 +152,16 @@ function picture(s, now) {
   const box = element("input", { type: "checkbox", name: "divided", checked: s.divided });
   return [
     html`<div class="controls">
-${slider("Slide: numbers in each vector,", s.d_k)}
+${slider("Slide the size of the vectors,", s.d_k)}
 <label class="wide switch">${box}<span>Divide the scores by √<i>d<sub>k</sub></i></span></label>
 </div>`,
     html`<div class="picture walks">${drawing(s, now, found)}</div>`,
     html`<div class="readout">
 <p><span class="big" data-part="largest">${largest.toFixed(2)}</span>
-<span>largest weight, of
+<span>largest weight:
 <b class="key" data-part="first">${winners(weights, largest)}</b></span></p>
 <p><span class="big size" data-part="typical">±${(root * found.factor).toPrecision(2)}</span>
-<span>how far from 0 a score typically is: ${size}, shaded</span></p>
+<span>typical distance from 0, shaded: ${size}</span></p>
 ${buttons(html`<button type="button" name="again">Toss all the coins again</button>`)}</div>`,
     () =>
       html`<div class="visually-hidden">${table(
