@@ -178,4 +178,4 @@ def test_copied_code_reads_what_is_shown(model):
 def test_the_microscope_tells_what_recorded_weights_tell():
     soup = picture(Encoder(), lens=[6, 2])
     lens = soup.select_one("[data-part=lens]").get_text()
-    assert "it asks, cat answers:" in lens and "its queries and keys were not" in lens
+    assert "that it gives to cat:" in lens and "its queries and keys were not" in lens

@@ -160,7 +160,7 @@ def test_the_microscope_shows_the_weight_and_whether_it_is_blocked(painter, data
     lines, mask = dict(lines), np.array(painter.mask)
     assert ("masked" in lines) == (not mask[i, j])
     if mask[i].any():
-        shown = float(lines["shared"].split(" = ")[-1])
+        shown = float(lines["weight"].split(" = ")[-1])
         assert shown == pytest.approx(attend(painter)[1][i, j], abs=1e-6)
 
 

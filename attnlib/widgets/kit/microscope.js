@@ -180,9 +180,9 @@ const head = ({
   names,
   j,
   weights,
-}) => html`<p class="lens-head"><span>The weight that <b class="query">${queryName}</b> gives to <b
-class="key">${names[j]}</b>: <b class="weight">${plain(weights[j])}</b></span><button type="button" name="lens-close"
-aria-label="Close" autofocus>✕</button></p>
+}) => html`<p class="lens-head"><span>The weight that <b class="query">${queryName}</b> gives to
+<b class="key">${names[j]}</b>: <b class="weight">${plain(weights[j])}</b></span><button
+type="button" name="lens-close" aria-label="Close" autofocus>✕</button></p>
 ${
   names.length > 1 &&
   html`<label class="lens-key"><span>Look at another</span>${select(

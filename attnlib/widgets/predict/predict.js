@@ -100,7 +100,7 @@ function input(s, i, wrong, more) {
   return element("input", { ...all, ...more });
 }
 
-/** Among weights, a 0 or a 1 asks for as many digits as the others: it must not give itself away. */
+/** Among weights, a 0 or a 1 asks for as many digits as the others: nothing gives it away. */
 function hint({ answer, tolerance }, i) {
   const isPart = (x) => x > 0 && x < 1;
   const alike = [0, 1].includes(answer[i]) ? answer.find(isPart) : undefined;

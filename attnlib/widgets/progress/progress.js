@@ -47,7 +47,7 @@ export function picture(s) {
 right</span></p>`,
     ];
   const kept =
-    "Your answers and your place in the course are stored only in this browser. No answers are sent.";
+    "Your answers and your place in the course are stored only in this browser. They are not sent.";
   return [
     s.form === "keep"
       ? html`<p class="note sum"><span class="number">${right} of ${all}</span> questions answered

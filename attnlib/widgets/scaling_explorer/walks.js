@@ -22,7 +22,7 @@ const column = (j) => SHEET.left + (j - 0.5) * ((SHEET.right + 20 - SHEET.left) 
 
 const made = new Map();
 
-/** How far the axis reaches: as far as a score of so many products may, but for short sums nearer. */
+/** How far the axis reaches: less far for short sums, so that their lines are more than flat. */
 const reachOf = (d_k) => Math.min(Math.max((11 * d_k) / 16, 11), 44);
 
 /** The products of a toss: for each key 256 times 1 or -1, the product of two coins. */
