@@ -21,7 +21,8 @@ from _ext.pages.theme import amended
 # The words of sample sentences that are written *in italics* when a page speaks of them.
 SAMPLES = frozenset(
     "The the It it and cat dog milk sour tired sat down bank banks boat money reached water loan "
-    "tea coffee juice chai latte Chai piyo drink man bites trophy suitcase big small old young".split()
+    "tea coffee juice chai latte Chai piyo drink man bites trophy suitcase big small old "
+    "young".split()
 )
 VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
 NAMES = (nodes.literal, addnodes.desc_name)

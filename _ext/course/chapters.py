@@ -37,8 +37,8 @@ PROMISES = {
     "write it in a few lines of Python.",
     "II. The layer": "You build one of the layers of a model, and learn what each of its parts is "
     "for.",
-    "III. Learning": "You see how a model finds its own numbers by correcting its mistakes, compute "
-    "one correction by hand, and look at what a small model has learned.",
+    "III. Learning": "You see how a model finds its own numbers by correcting its mistakes, "
+    "compute one correction by hand, and look at what a small model has learned.",
     "IV. In the world": "You work out what attention costs, learn what today's models do "
     "differently and why, and run a published model in your own code.",
 }

@@ -118,7 +118,8 @@ def test_picture_says_what_it_shows(model):
     top = weights[3].argmax()
     names = ["[CLS]", "a", "<img src=x …", "##b", "[SEP]"]
     said = soup.select_one("[data-part=said]").get_text()
-    assert said == f"Layer 2, head 5: ##b attends most to {names[top]} {weights[3].max() + 1e-9:.2f}"
+    most = f"{names[top]} {weights[3].max() + 1e-9:.2f}"
+    assert said == f"Layer 2, head 5: ##b attends most to {most}"
     assert soup.select_one(".asking [aria-pressed=true]").get_text() == "##b"
     shares = [float(small.get_text()) for small in soup.select(".answering small")]
     np.testing.assert_allclose(shares, weights[3], atol=0.00501)
