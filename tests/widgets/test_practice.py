@@ -349,7 +349,7 @@ def test_progress_refuses(chapters, message):
 
 @pytest.mark.parametrize(
     ("form", "said", "bars", "can_be_erased"),
-    [("list", "1. One 0 of 3 2. Two 0 of 1", 2, True), ("bar", "0 of 4 right", 2, False),
+    [("list", "1. One 0 of 3 2. Two 0 of 1", 2, True), ("bar", "0 of 4 questions right", 2, False),
      ("keep", "0 of 4 questions answered right.", 0, True)],
 )  # fmt: skip
 def test_progress_has_three_forms(form, said, bars, can_be_erased):
