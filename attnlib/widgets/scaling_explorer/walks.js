@@ -152,7 +152,7 @@ function picture(s, now) {
   const box = element("input", { type: "checkbox", name: "divided", checked: s.divided });
   return [
     html`<div class="controls">
-${slider("Slide the size of the vectors,", s.d_k)}
+${slider("Slide the vector size,", s.d_k)}
 <label class="wide switch">${box}<span>Divide the scores by √<i>d<sub>k</sub></i></span></label>
 </div>`,
     html`<div class="picture walks">${drawing(s, now, found)}</div>`,
