@@ -124,4 +124,4 @@ def test_the_microscope_shows_how_a_weight_comes_about(layer, head):
     assert weight == pytest.approx(made.weights[layer, head, 4, 3], abs=1e-6)
     said = lens.select_one(".lens-lines").get_text()
     assert "÷ √16" in said
-    assert "may not look at" in drawn(made, lens=[3, 4], **lens_on)
+    assert "may not attend to" in drawn(made, lens=[3, 4], **lens_on)
