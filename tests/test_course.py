@@ -148,7 +148,7 @@ def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
     assert second.cells[0].source.startswith("# 2. Columns\n")
     page = BeautifulSoup(after["02-columns"], "html.parser")
     facts = page.select_one("h1 + .facts")
-    assert facts.get_text() == "5 + 25 min, a pencil"
+    assert facts.get_text() == "5 min to read, 25 min to practice; a pencil"
     assert facts.find_next_sibling("div")["class"][0] == "lead"
     assert 'rel="next" title="2. Columns"' in after["01-rows"]  # the contents
 

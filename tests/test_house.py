@@ -67,7 +67,7 @@ MOST_WORDS_OF_A_LEAD = 40
 # may have others between them.
 REQUIRED = [
     "Exercises",
-    "The bug of the chapter",
+    "Find the bug",
     "Quiz",
     "What you can do now",
     "Take-away",

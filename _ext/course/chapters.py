@@ -33,13 +33,14 @@ from _ext import ROOT, notebook
 # What a reader can do after each part of `_toc.yml`. A part's picture is in the folder `parts`,
 # in a file with its name: the-idea.svg.
 PROMISES = {
-    "I. The idea": "Say what attention is for, compute it for a short sentence on paper, and write "
-    "it in a few lines of Python.",
-    "II. The layer": "Build one of the layers of a model, and say what each of its parts is for.",
-    "III. Learning": "Follow how a model finds its own numbers by correcting its mistakes, compute "
-    "one correction by hand, and see what a small model has learned.",
-    "IV. In the world": "Count what attention costs, say what today's models do differently and "
-    "why, and run a published model in your own code.",
+    "I. The idea": "You learn what attention is for, compute it for a short sentence on paper, and "
+    "write it in a few lines of Python.",
+    "II. The layer": "You build one of the layers of a model, and learn what each of its parts is "
+    "for.",
+    "III. Learning": "You see how a model finds its own numbers by correcting its mistakes, "
+    "compute one correction by hand, and look at what a small model has learned.",
+    "IV. In the world": "You work out what attention costs, learn what today's models do "
+    "differently and why, and run a published model in your own code.",
 }
 
 # What a tag closes of a cell, here and in Jupyter.

@@ -44,9 +44,8 @@ class Box(SphinxDirective):
 
 def facts(chapter):
     """What stands beside the title of a chapter, as HTML."""
-    said = f"{chapter.reading} minutes of reading, {chapter.practice} minutes of practice"
-    time = f'<abbr title="{said}">{chapter.reading} + {chapter.practice} min</abbr>'
-    return f'<p class="facts">{time}, {escape(chapter.needs)}</p>'
+    time = f"{chapter.reading} min to read, {chapter.practice} min to practice"
+    return f'<p class="facts">{time}; {escape(chapter.needs)}</p>'
 
 
 def add_facts(app, doctree):

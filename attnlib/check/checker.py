@@ -159,7 +159,8 @@ class Checker:
                 f"{name} prints its result but returns {result}: end it with `return` instead of "
                 "`print`."
             )
-        return f"Not solved yet: {name} returned {result}, so there is nothing to check."
+        shown = "..." if result is Ellipsis else result
+        return f"Not solved yet: {name} returns {shown}, so there is nothing to check."
 
     def diagnosis(self, results, case):
         """Return the advice for the mistake that gives these results, or None.

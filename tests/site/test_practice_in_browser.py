@@ -80,6 +80,9 @@ def test_three_digits_by_hand_are_right_and_bring_the_explanation(page, addresse
     awake(page)
     assert slot(page, 0).locator(".done").is_visible()
     assert not slot(page, 1).locator(".done").is_visible()
+    assert check(page, ["0.5", "0.944"]).startswith("Not yet")  # neither mark nor answer beside it
+    assert not slot(page, 0).locator(".done").is_visible()
+    assert "0.055807" not in slot(page, 0).inner_text()
 
 
 def test_another_wrong_number_gets_a_direction_and_nothing_more(live):

@@ -258,6 +258,7 @@ def painters(draw, *scenes):
         tokens=draw(st.lists(texts(20, ["Z", "C"]), min_size=n, max_size=n)),
         trial=draw(trials()) if scene == "letters" else None,
         masked=draw(st.booleans()),
+        traced=draw(st.integers(-1, 7)),
         position=draw(st.integers(0, n - 1)),
         length=draw(st.integers(1, n)),
         width=draw(st.integers(0, n - 1)),

@@ -118,7 +118,8 @@ def test_picture_says_what_it_shows(model):
     top = weights[3].argmax()
     names = ["[CLS]", "a", "<img src=x …", "##b", "[SEP]"]
     said = soup.select_one("[data-part=said]").get_text()
-    assert said == f"Layer 2, head 5: ##b looks most at {names[top]} {weights[3].max() + 1e-9:.2f}"
+    most = f"{names[top]} {weights[3].max() + 1e-9:.2f}"
+    assert said == f"Layer 2, head 5: ##b attends most to {most}"
     assert soup.select_one(".asking [aria-pressed=true]").get_text() == "##b"
     shares = [float(small.get_text()) for small in soup.select(".answering small")]
     np.testing.assert_allclose(shares, weights[3], atol=0.00501)
@@ -138,7 +139,7 @@ def test_picture_says_what_it_shows(model):
 
 def test_compact_is_one_head_as_lines():
     soup = picture(Encoder(compact=True))
-    assert soup.select_one("[data-part=said]").get_text() == ("it looks most at cat 0.59")
+    assert soup.select_one("[data-part=said]").get_text() == ("it attends most to cat 0.59")
     assert not soup.select("[role=grid], [data-hide], [data-part=heat], [name=copy]")
     assert soup.select_one("[name=read]").get_text() == "Read my sentence loads 13 MB"
 
@@ -178,4 +179,4 @@ def test_copied_code_reads_what_is_shown(model):
 def test_the_microscope_tells_what_recorded_weights_tell():
     soup = picture(Encoder(), lens=[6, 2])
     lens = soup.select_one("[data-part=lens]").get_text()
-    assert "it asks, cat answers:" in lens and "its queries and keys were not" in lens
+    assert "that it gives to cat:" in lens and "its queries and keys were not" in lens

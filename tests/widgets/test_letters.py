@@ -119,9 +119,9 @@ def test_the_microscope_shows_how_a_weight_comes_about(layer, head):
     lens_on = {"scores": {}, "lensed": [layer, head]}
     soup = picture(made, lens=[4, 3], **lens_on)
     lens = soup.select_one("[data-part=lens]")
-    assert lens.select_one(".lens-head").get_text().startswith("g asks, c (4) answers:")
+    assert lens.select_one(".lens-head").get_text().startswith("The weight that g gives to c (4):")
     weight = float(lens.select_one(".lens-head .weight").get_text())
     assert weight == pytest.approx(made.weights[layer, head, 4, 3], abs=1e-6)
     said = lens.select_one(".lens-lines").get_text()
     assert "÷ √16" in said
-    assert "may not look at" in drawn(made, lens=[3, 4], **lens_on)
+    assert "may not attend to" in drawn(made, lens=[3, 4], **lens_on)

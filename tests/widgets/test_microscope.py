@@ -57,11 +57,11 @@ def test_the_way_to_a_weight_and_on_to_the_output(widget, i, weights, output):
         score = float(re.split(" [=≈] ", said["score"])[-1])
         added = float(found.svg["aria-label"].split()[-1].replace("−", "-"))
         assert added == pytest.approx(score, rel=1e-4, abs=1e-6)
-        assert float(said["shared"].split()[-1]) == pytest.approx(weight, abs=1e-6)
-        power, _, total = said["shared"].replace(",", "").split()[:3]
+        assert float(said["weight"].split()[-1]) == pytest.approx(weight, abs=1e-6)
+        power, _, total = said["weight"].replace(",", "").split()[:3]
         assert float(power) / float(total) == pytest.approx(weight, rel=1e-3, abs=1e-6)
         if weight:
-            scaled = said["powered"].partition("^")[2].split(" = ")[0]
+            scaled = said["exponential"].partition("^")[2].split(" = ")[0]
             assert math.exp(float(scaled)) == pytest.approx(float(power), rel=1e-4)
         chosen = found.select_one("select [selected]")
         assert chosen["value"] == str(j) and len(found("option")) >= len(weights)
@@ -78,13 +78,13 @@ def test_a_row_alone_tells_how_far_scores_are_apart():
     mask[2] = False
     viewer = HeadsViewer("a b c d".split(), [weights], mask=mask)
     said = lines(panel(viewer, 0, 1))
-    assert said["shared"] == "0.25 of the row goes to b"
-    assert said["powered"].startswith("0.25 ÷ 0.5 ≈ 0.5")
+    assert said["weight"] == "b gets 0.25"
+    assert said["exponential"].startswith("0.25 ÷ 0.5 ≈ 0.5")
     assert said["divided"] == "ln 0.5: a score about 0.7 lower than that of a"
     assert "queries and keys were not" in said["score"]
     ladder = [text.get_text() for text in panel(viewer, 0, 1).svg("text")][3:]
     assert ladder == ["a", "0.50", "0.7", "b", "0.25", "0", "c", "0.25", "0"]
-    assert "too little to be recorded" in lines(panel(viewer, 0, 3))["shared"]
-    assert "b may not look at c" in lines(panel(viewer, 1, 2))["masked"]
-    assert "c may not look at a" in lines(panel(viewer, 2, 0))["masked"]
+    assert "too little to be recorded" in lines(panel(viewer, 0, 3))["weight"]
+    assert "b may not attend to c" in lines(panel(viewer, 1, 2))["masked"]
+    assert "c may not attend to a" in lines(panel(viewer, 2, 0))["masked"]
     assert panel(viewer, 3, 3).svg("rect")[-1]["opacity"] == "1"

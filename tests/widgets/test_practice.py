@@ -142,6 +142,11 @@ def test_a_blank_says_how_many_digits_it_wants(answer, tolerance, said):
     assert soup.select_one("label .digits").get_text() == said
 
 
+def test_a_whole_number_among_weights_does_not_give_itself_away():
+    said = picture(Predict("?", {"a": 1, "b": 0.5, "c": 0, "d": 3}, key=KEY)).select(".digits")
+    assert [each.get_text() for each in said] == [*["2 decimals"] * 3, "whole number"]
+
+
 def test_blanks_stand_inside_the_worked_line_and_revealing_shows_the_sum():
     answer = {"share": 0.867, "output": 1.851}
     line = "0.117 · 1 + {share} · 2\n= {output}"
@@ -344,7 +349,7 @@ def test_progress_refuses(chapters, message):
 
 @pytest.mark.parametrize(
     ("form", "said", "bars", "can_be_erased"),
-    [("list", "1. One 0 of 3 2. Two 0 of 1", 2, True), ("bar", "0 of 4 right", 2, False),
+    [("list", "1. One 0 of 3 2. Two 0 of 1", 2, True), ("bar", "0 of 4 questions right", 2, False),
      ("keep", "0 of 4 questions answered right.", 0, True)],
 )  # fmt: skip
 def test_progress_has_three_forms(form, said, bars, can_be_erased):

@@ -28,6 +28,7 @@ NUMBERS = {
     "Flow": {"heads": (1, 4), "head": (0, 3)},
     "LayerExplorer": {"depth": (1, 24), "seed": (0, 999)},
     "Letters": {"place": (0, 23)},
+    "MaskPainter": {"traced": (-1, 7)},
     "Plane": {
         "asks": (0, 7), "sharpness": (0, 4), "turn": (-180, 180), "stretch": (0, 3),
         "start": (0, 999), "step": (0, 100), "rate": (0.01, 30),

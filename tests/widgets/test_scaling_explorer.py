@@ -47,8 +47,10 @@ def test_walks_add_up_the_products_of_coins(explorer):
 
 def test_no_walk_leaves_the_drawing():
     for toss in range(1, module.N_TOSSES + 1):
-        longest = ScalingExplorer(d_k=module.MAX_D_K, toss=toss)
-        assert abs(walked(longest)["sums"]).max() <= 44
+        sums = abs(walked(ScalingExplorer(d_k=module.MAX_D_K, toss=toss))["sums"])
+        for d_k in range(1, module.MAX_D_K + 1):
+            reach = min(max(11 * d_k / 16, 11), 44)  # walks.js
+            assert sums[:, : d_k + 1].max() <= reach
 
 
 def test_the_tosses_behave_as_tosses_do():
@@ -113,7 +115,7 @@ def test_picture_shows_the_numbers():
     parts = ("largest", "first", "typical")
     assert [soup.select_one(f"[data-part={name}]").get_text() for name in parts] == [
         f"{weights.max():.2f}",
-        f"key {weights.argmax() + 1}",
+        f"key\u00a0{weights.argmax() + 1}",
         "±8.0",
     ]
     cells = [td.get_text().replace("−", "-") for td in soup.table.find_all("td")]

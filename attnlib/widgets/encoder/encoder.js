@@ -221,9 +221,8 @@ href="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2"
 rel="noopener">all-MiniLM-L6-v2</a>,
 Apache License 2.0. ${
   !s.kernel &&
-  `The page downloads it from this site, in pieces. Your sentence is not sent. But the page
-downloads only those parts of the word list that it needs, 256 words each, so the site’s host can
-see roughly which words you use.`
+  `Your sentence is not sent. But the page downloads only the parts of the word list that it needs,
+256 words each, so the site’s host can see roughly which words you use.`
 }</p>`;
 
 // --------------------------------------------------------------------------------- the page

@@ -227,11 +227,11 @@ function summary(s, now) {
   const names = called(tokens);
   const where = s.compact ? "" : `Layer ${s.layer + 1}, head ${s.head + 1}: `;
   if (!there) return `${where}on its way.`;
-  return html`${where}<b class="query">${names[row]}</b> looks
+  return html`${where}<b class="query">${names[row]}</b> attends
 ${
   top < 0
-    ? "at nothing"
-    : html`most at <b class="key">${names[top]}</b> <b
+    ? "to nothing"
+    : html`most to <b class="key">${names[top]}</b> <b
 class="number weight">${two(weights[row][top])}</b>`
 }`;
 }

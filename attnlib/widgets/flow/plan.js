@@ -101,7 +101,7 @@ const BLOCKS = {
 const STAGES = {
   rows: [
     "Rows",
-    "Each word becomes a row of numbers, and from here on it keeps to its own lane.",
+    "Each word becomes a row of numbers. It has a lane of its own.",
     "X M",
     "start",
     2,
@@ -109,8 +109,8 @@ const STAGES = {
   ],
   qkv: [
     "Q, K, V",
-    "Three matrices make a {Q:query} of each row, what the word is looking for; a {K:key}, what " +
-      "it can be found by; and a {V:value}, what others get from it.",
+    "Three matrices turn each row into a {Q:query} (what the word is looking for), a {K:key} " +
+      "(what it is found by) and a {V:value} (what others get from it).",
     "X M Q K V",
     "attend",
     4,
@@ -118,7 +118,7 @@ const STAGES = {
   ],
   scores: [
     "Scores",
-    "Each {Q:query} meets each {K:key} where their lines cross: multiply number by number, and " +
+    "Where the lines of a {Q:query} and a {K:key} cross, multiply them number by number, and " +
       "add up.",
     "Q K G",
     "attend",
@@ -136,7 +136,7 @@ const STAGES = {
   ],
   mask: [
     "Mask",
-    "No word may look at a later one: there the score becomes −∞, and that crossing is closed.",
+    "No word may attend to a later one: there the score becomes −∞, and that crossing is closed.",
     "G",
     "attend",
     2.4,
@@ -153,8 +153,8 @@ const STAGES = {
   ],
   blend: [
     "Average",
-    "Each output is an average of all {V:values}, weighted by the {A:weights}. A ribbon is as " +
-      "wide as its weight.",
+    "Each output is an average of all {V:values}, weighted by the {A:weights}. The wider the " +
+      "ribbon, the larger the weight.",
     "G V Z",
     "blend",
     5,
@@ -221,8 +221,8 @@ const STAGES = {
   ],
   whole: [
     "Whole",
-    "The whole calculation. The words only meet where {A:queries cross keys} and in the " +
-      "{V:ribbons}. Everywhere else, each word keeps to its own lane.",
+    "The whole calculation. The words meet in only two places: where {A:queries cross keys}, " +
+      "and in the {V:ribbons}.",
     "",
     "whole",
     1,

@@ -1,7 +1,8 @@
 /**
  * The microscope: why one weight is what it is, in a panel that any heatmap opens. Query and key as
- * bars, their products adding up, divided, powered, shared; then the scaled values stacking into
- * the output. Where no more than the weights is known, it says what they tell of the scores.
+ * bars, their products stacked to the score, divided, its exponential, the weight; then the values,
+ * each times its weight, stacked to the output. Where no more than the weights is known, it says
+ * what they tell of the scores.
  *
  * A widget that uses it has a state `lens` of the page alone: null, or the [row, column] of a
  * weight.
@@ -33,7 +34,7 @@ function partialSums(numbers) {
  * Bars of the query, of the key, and of their products, each of which begins where the last one
  * ended.
  */
-function meeting(query, key) {
+function meeting(query, key, called) {
   const n = query.length;
   const step = Math.min((WIDE - 74) / n, 64);
   const w = Math.max(step - (n > 40 ? 0 : 4), 0.5);
@@ -76,15 +77,16 @@ function meeting(query, key) {
     ];
   });
   const label =
-    `Bars of the ${n} numbers of query and key, and their products adding up to ` +
+    `Bars of the ${n} numbers of ${called.query} and of ${called.key}, and their products, which ` +
+    `add up to ` +
     `${signed(ends.at(-1))}`;
   return element(
     "svg",
     { viewBox: `0 0 ${WIDE} 172`, role: "img", "aria-label": label },
-    word("query", 0, 24, "query"),
-    word("key", 0, 76, "key"),
+    word(cut(called.query), 0, 24, "query"),
+    word(cut(called.key), 0, 76, "key"),
     word("products,", 0, 132),
-    word("adding up", 0, 148),
+    word("stacked", 0, 148),
     row(query, "query", 24),
     row(key, "key", 76),
     element("path", {
@@ -97,14 +99,14 @@ function meeting(query, key) {
 }
 
 /**
- * A row of shares in one bar, the one that is looked at in full color; names where they fit below.
+ * A row of weights in one bar, the one that is looked at in full color; names where they fit below.
  */
 function sharing(weights, names, j) {
   const room = (k) => LETTER * names[k].length;
   const starts = weights.map((_, k) =>
     weights.slice(0, k).reduce((total, a) => total + a * WIDE, 0),
   );
-  // Where the picked one's name stands, whatever its share.
+  // Where the picked one's name stands, whatever its weight.
   const start = Math.max(Math.min(starts[j], WIDE - room(j)), 0);
   const fits = (k) =>
     room(k) < weights[k] * WIDE && (starts[k] + room(k) < start || starts[k] > start + room(j));
@@ -115,7 +117,7 @@ function sharing(weights, names, j) {
   const label = weights.map((a, k) => `${names[k]} ${a.toFixed(3)}`).join(", ");
   return element(
     "svg",
-    { viewBox: `0 0 ${WIDE} 38`, role: "img", "aria-label": `The row shared: ${label}` },
+    { viewBox: `0 0 ${WIDE} 38`, role: "img", "aria-label": `All weights: ${label}` },
     parts,
   );
 }
@@ -150,8 +152,8 @@ function stacking(weights, values, names, j) {
   });
   const label =
     `The output: ` +
-    `${ends.map((all) => signed(Number(all.at(-1).toFixed(4)))).join(", ")}; in full color what ` +
-    `${names[j]} gives`;
+    `${ends.map((all) => signed(Number(all.at(-1).toFixed(4)))).join(", ")}; in full color the ` +
+    `part of ${names[j]}`;
   return element(
     "svg",
     { viewBox: `0 0 ${WIDE} ${22 * columns.length}`, role: "img", "aria-label": label },
@@ -178,10 +180,9 @@ const head = ({
   names,
   j,
   weights,
-}) => html`<p class="lens-head"><span><b class="query">${queryName}</b> asks, <b
-class="key">${names[j]}</b> answers:
-<b class="weight">${plain(weights[j])}</b></span><button type="button" name="lens-close"
-aria-label="Close" autofocus>✕</button></p>
+}) => html`<p class="lens-head"><span>The weight that <b class="query">${queryName}</b> gives to
+<b class="key">${names[j]}</b>: <b class="weight">${plain(weights[j])}</b></span><button
+type="button" name="lens-close" aria-label="Close" autofocus>✕</button></p>
 ${
   names.length > 1 &&
   html`<label class="lens-key"><span>Look at another</span>${select(
@@ -200,11 +201,27 @@ ${
  *                     with a sign]
  *   free, weights     which keys may be looked at, all unless given, and the row that results
  *   values            the value of each key, or nothing where there is none
+ *   called            what vectors, values and output are called, where readers do not know these
+ *                     terms yet
  */
 export const weightPanel = (weight) => panel(weight, fromVectors);
 
-/** From the vectors to the share, and on to the output. */
-function fromVectors({ queryName, names, j, query, key, scores, divisor, free, weights, values }) {
+const TERMS = { query: "query", key: "key", values: "values", output: "output" };
+
+/** From the vectors to the weight, and on to the output. */
+function fromVectors({
+  queryName,
+  names,
+  j,
+  query,
+  key,
+  scores,
+  divisor,
+  free,
+  weights,
+  values,
+  called = TERMS,
+}) {
   const by = divisor[2] ?? `÷ ${divisor[1]}`;
   const scaled = scores.map((x) => x / divisor[0]);
   const open = (k) => !free || free[k];
@@ -219,15 +236,15 @@ function fromVectors({ queryName, names, j, query, key, scores, divisor, free, w
     q.map((x, at) => `${at ? bracketed(x) : signed(x)}·${bracketed(k[at])}`).join(" + ");
   const line = (name, ...content) => html`<p><span>${name}</span><span>${content}</span></p>`;
   const less = top ? ` − ${signed(top)}` : "";
-  return html`${meeting(query, key)}<div class="lens-lines">
+  return html`${meeting(query, key, called)}<div class="lens-lines">
 ${line("score", written && `${written} ${exact ? "=" : "≈"} `, html`<b>${signed(scores[j])}</b>`)}
 ${line(
   "divided",
   by === "÷ 1" ? "not" : html`${signed(scores[j])} ${by} = <b>${signed(scaled[j])}</b>`,
 )}
-${!open(j) && line("masked", html`<b>−∞</b>: ${queryName} may not look at ${names[j]}`)}
+${!open(j) && line("masked", html`<b>−∞</b>: ${queryName} may not attend to ${names[j]}`)}
 ${line(
-  "powered",
+  "exponential",
   open(j)
     ? html`e^${less ? `(${signed(scaled[j])}${less})` : signed(scaled[j])} =
 <b>${signed(exponentials[j])}</b>`
@@ -236,28 +253,23 @@ ${line(
 ${
   sum > 0 &&
   line(
-    "shared",
-    html`${signed(exponentials[j])} ÷ ${signed(sum)}, the sum of its row = <b
+    "weight",
+    html`${signed(exponentials[j])} ÷ ${signed(sum)} (sum of all) = <b
 class="weight">${plain(weights[j])}</b>`,
   )
 }
 ${
   sum === 0 &&
   line(
-    "shared",
-    html`nothing: ${queryName} may look at no key, so its weights stay <b class="weight">0</b>`,
+    "weight",
+    html`${queryName} may attend to nothing, so its weights stay <b class="weight">0</b>`,
   )
 }</div>
 ${sharing(weights, names, j)}
 ${
   values &&
-  html`<p>${plain(Number(weights[j].toFixed(4)))} of ${names[j]}’s value goes into the output,
-which is what all values add up to, each as much as its weight says:</p>${stacking(
-    weights,
-    values,
-    names,
-    j,
-  )}`
+  html`<p>The ${called.output} is the sum of all ${called.values}, each multiplied by its weight.
+The part of ${names[j]} is dark:</p>${stacking(weights, values, names, j)}`
 }`;
 }
 
@@ -269,8 +281,8 @@ which is what all values add up to, each as much as its weight says:</p>${stacki
 export const sharePanel = (weight) => panel(weight, fromShares);
 
 /**
- * From the shares back to the scores, as far as they lead: to how far apart two scores are, and
- * that no more exactly than the shares were recorded.
+ * From the weights back to the scores, as far as they lead: to how far apart two scores are, and
+ * that no more exactly than the weights were recorded.
  */
 function fromShares({ queryName, names, j, free, weights, unit }) {
   const order = [...weights.keys()]
@@ -283,23 +295,23 @@ function fromShares({ queryName, names, j, free, weights, unit }) {
   const [far, higher] = [Math.abs(Math.log(times)).toFixed(1), times < 1 ? "lower" : "higher"];
   const compared = rival !== undefined && weights[j] > 0;
   const nothing = !free[j]
-    ? html`<b>−∞</b>: ${queryName} may not look at ${names[j]}`
+    ? html`<b>−∞</b>: ${queryName} may not attend to ${names[j]}`
     : order.length === 0
-      ? html`${queryName} may look at no key, so its weights stay <b class="weight">0</b>`
+      ? html`${queryName} may attend to nothing, so its weights stay <b class="weight">0</b>`
       : weights[j] === 0 && html`less than ${plain(unit / 2)}: too little to be recorded`;
   const largest = order.filter((k, at) => at < MOST - 1 || k === j).slice(0, MOST);
   return html`${ladder(largest, weights, names, j)}<div class="lens-lines">
 ${
   nothing
-    ? line(free[j] ? "shared" : "masked", nothing)
-    : line("shared", html`<b class="weight">${share(j)}</b> of the row goes to ${names[j]}`)
+    ? line(free[j] ? "weight" : "masked", nothing)
+    : line("weight", html`${names[j]} gets <b class="weight">${share(j)}</b>`)
 }
 ${
   compared &&
   line(
-    "powered",
-    html`${share(j)} ÷ ${share(rival)} ≈ <b>${signed(Number(times.toPrecision(2)))}</b> times the
-power of ${names[rival]}`,
+    "exponential",
+    html`${share(j)} ÷ ${share(rival)} ≈ <b>${signed(Number(times.toPrecision(2)))}</b> times that
+of ${names[rival]}`,
   )
 }
 ${
@@ -317,7 +329,7 @@ ${line(
 }
 
 /**
- * The largest shares of a row as bars, and how far each score is from that of the key that is
+ * The largest weights of a row as bars, and how far each score is from that of the key that is
  * looked at.
  */
 function ladder(order, weights, names, j) {
@@ -345,7 +357,7 @@ function ladder(order, weights, names, j) {
       role: "img",
       "aria-label": `The largest of the row: ${label}`,
     },
-    word("answers", 0, 13),
+    word("key", 0, 13, "key"),
     word("weight", 240, 13, "muted", { "text-anchor": "end" }),
     word(`score above ${cut(names[j])}’s`, WIDE, 13, "muted", { "text-anchor": "end" }),
     rows,

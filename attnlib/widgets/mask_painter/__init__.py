@@ -3,7 +3,7 @@
 import numpy as np
 import traitlets
 
-from attnlib.widgets.kit.base import CourseWidget
+from attnlib.widgets.kit.base import CourseWidget, Whole
 
 LEAST, MOST = 2, 8
 SENTENCES = {
@@ -27,7 +27,7 @@ class MaskPainter(CourseWidget):
     - "padding": a sentence that is shorter than its row. Slide its length.
     - "window": tokens that attend to their neighbors. Slide how far.
     - "packed": two texts in one row. Slide where the second one begins.
-    - "paint": a mask to paint, the attention weights that it leaves, and the outputs that move
+    - "paint": a mask to paint, the attention weights that it leaves, and the outputs that change
       when another word is put in one place. Each token has a query, a key and a value of four
       random numbers, always the same ones.
 
@@ -43,6 +43,8 @@ class MaskPainter(CourseWidget):
         the two percentages say how many guesses were right.
     masked : bool
         In "letters": whether the mask is on.
+    traced : int
+        In "letters": the position, from 0, whose lines alone are drawn in full color; -1 for all.
     position : int
         In "causal": the position that is looked at, from 0.
     length : int
@@ -68,6 +70,7 @@ class MaskPainter(CourseWidget):
     tokens = traitlets.Any(SENTENCES["paint"]).tag(sync=True)
     trial = traitlets.Any(None).tag(sync=True)
     masked = traitlets.Bool(False).tag(sync=True)
+    traced = Whole(-1, 7, -1).tag(sync=True)
     position = traitlets.Int(1).tag(sync=True)
     length = traitlets.Int(3).tag(sync=True)
     width = traitlets.Int(1).tag(sync=True)

@@ -14,6 +14,8 @@ const isRight = (s) => Array.from(run(s).guesses, (guess, i) => guess === s.tria
 function drawing(s) {
   const { width, height, left, tile, high, reads, guesses } = SHEET;
   const { letters } = s.trial;
+  const traced = s.traced;
+  const faint = (i) => traced >= 0 && i !== traced && { opacity: 0.25 };
   const { weights, guesses: guessed } = run(s);
   const n = guessed.length;
   const step = (width - 2 * left) / (n + 1);
@@ -34,7 +36,7 @@ function drawing(s) {
     height,
     `The letters ${Array.from(letters.slice(0, n)).join(" ")} go in. The guesses of the next ` +
       `letters are ${Array.from(guessed).join(" ")}; ${correct} of ${n} are right.`,
-    text("The letters that go in", left, 16, "ink"),
+    text("It reads: the letters that go in", left, 16, "ink"),
     weights.map((row, i) =>
       row.map(
         (weight, j) =>
@@ -45,6 +47,7 @@ function drawing(s) {
             stroke: "var(--weight)",
             "stroke-width": 5 * weight,
             "stroke-linecap": "round",
+            ...faint(i),
           }),
       ),
     ),
@@ -54,12 +57,17 @@ function drawing(s) {
     ]),
     square(n, reads, { ...plain, "stroke-dasharray": "3 3" }),
     letter(letters[n], n, reads, "muted"),
+    traced >= 0 &&
+      run(s).weights[traced]?.map(
+        (weight, j) =>
+          weight >= 0.5 && square(j, reads, { fill: "none", stroke: "var(--weight)", class: "at" }),
+      ),
     Array.from(guessed, (character, i) => [
       square(i, guesses, right[i] ? { fill: "var(--ink)" } : plain),
       letter(character, i, guesses, right[i] ? "page" : "muted"),
       mark(i),
     ]),
-    text("Its guess of the letter that comes next", left, height - 4, "ink"),
+    text("It guesses: the letter that comes next", left, height - 4, "ink"),
   );
 }
 
@@ -78,7 +86,9 @@ function picture(s) {
       title,
     );
   return [
-    html`<div class="controls"><div class="wide"><p class="task">Switch the mask on.</p>
+    html`<div class="controls"><div class="wide"><p class="task">${
+      s.masked ? "Now no position can read a later letter." : "Switch the mask on."
+    }</p>
 <p class="masks" role="group" aria-label="Mask">${button(false, "Mask off")}${button(
       true,
       "Mask on",
@@ -89,8 +99,8 @@ function picture(s) {
 <span>of its guesses are right while it learns
 (positions 1 to ${s.trial.letters.length - 2})</span></p>
 <p><span class="big" data-part="writes">${writes}%</span>
-<span>are right when it writes, where there is no answer to copy
-(pure chance: 10%)</span></p>
+<span>of its guesses are right when it writes: there is nothing to copy
+(chance alone gives 10%)</span></p>
 ${buttons()}</div>`,
     () => {
       const { guesses, weights } = run(s);

@@ -1,6 +1,6 @@
 /**
  * The scene "paint": a mask painted cell by cell, the weights that it leaves, and the outputs that
- * move when another word is put in one place.
+ * change when another word is put in one place.
  */
 import { cellInk } from "../kit/heatmap.js";
 import { buttons, element, html, select } from "../kit/markup.js";
@@ -17,7 +17,7 @@ import {
 } from "../kit/numbers.js";
 
 const D = 4; // size of queries, keys and values
-const MOVED = 1e-9; // an output that differs by more has moved: rounding stays far below
+const CHANGED = 1e-9; // an output that differs by more has changed: rounding stays far below
 const STARTS = { none: "No mask", causal: "Causal mask" };
 
 /** Queries, keys and values, where those of the token `replaced` are of another word. */
@@ -36,12 +36,12 @@ function attend(tokens, mask, replaced) {
   return { scores, weights, output: multiply(weights, V) };
 }
 
-/** Everything that follows from the traits; moves[j][i]: whether output i moves with token j. */
+/** Everything that follows from the traits; moves[j][i]: whether token j changes output i. */
 function compute({ tokens, mask }) {
   const { scores, weights, output } = attend(tokens, mask);
   const moves = tokens.map((_, j) => {
     const after = attend(tokens, mask, j).output;
-    return output.map((row, i) => row.some((x, k) => Math.abs(after[i][k] - x) > MOVED));
+    return output.map((row, i) => row.some((x, k) => Math.abs(after[i][k] - x) > CHANGED));
   });
   return { scores, weights, output, moves };
 }
@@ -68,7 +68,7 @@ export function weightOf({ tokens, mask, lens: [i, j] }) {
 const listed = (names) =>
   [names.slice(0, -1).join(", "), names.at(-1)].filter(Boolean).join(" and ");
 
-/** The outputs before token j that move with it. */
+/** The outputs before token j that change with it. */
 const before = (names, moves, j) => names.filter((_, i) => i < j && moves[j][i]);
 
 /** Which outputs change when a token is replaced, and whether one of them comes before it. */
@@ -76,9 +76,9 @@ function replacementVerdict(names, replaced, moves) {
   const moved = names.filter((_, i) => moves[replaced][i]);
   const early = before(names, moves, replaced);
   const start = `Another word in place of ${names[replaced]}`;
-  if (!moved.length) return ["good", `${start} moves no output.`];
+  if (!moved.length) return ["good", `${start} changes no output.`];
   const outputs = moved.length > 1 ? "outputs" : "output";
-  const all = `${start} moves the ${outputs} of ${listed(moved)}.`;
+  const all = `${start} changes the ${outputs} of ${listed(moved)}.`;
   if (!early.length) return ["good", `${all} None of them comes before ${names[replaced]}.`];
   const come = early.length > 1 ? "come" : "comes";
   return ["bad", `${all} That is a leak, because ${listed(early)} ${come} before it.`];
@@ -87,8 +87,8 @@ function replacementVerdict(names, replaced, moves) {
 /** Whether replacing any one of the tokens changes an output before it. */
 function causalVerdict(names, moves) {
   const leaking = names.filter((_, j) => before(names, moves, j).length);
-  if (!leaking.length) return ["good", "No word moves an output before it: this mask is causal."];
-  return ["bad", `Words that move an output before them: ${listed(leaking)}.`];
+  if (!leaking.length) return ["good", "No word changes an earlier output: this mask is causal."];
+  return ["bad", `These words change an earlier output: ${listed(leaking)}.`];
 }
 
 /** The longest text of each verdict with these tokens, for which the page keeps room. */
@@ -137,12 +137,12 @@ function code(state) {
   ];
 }
 
-/** What happens to each output when the token is replaced; "leaks" if a later token moves it. */
+/** What happens to each output when the token is replaced; "leaks" if it comes before the token. */
 function outcomes({ mask, replaced }, moves) {
   return mask.map((row, i) => {
-    if (moves.some((moved, j) => j > i && moved[i])) return "leaks";
     if (!row.some(Boolean)) return "zeros";
-    return moves[replaced][i] ? "moves" : "stays";
+    if (!moves[replaced][i]) return "stays";
+    return i < replaced ? "leaks" : "changes";
   });
 }
 

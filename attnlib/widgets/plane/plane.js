@@ -134,7 +134,7 @@ function sentence(s, { tokens, output }) {
     }"><p class="words"
 data-part="fields"><span>Heat</span> ${field(0)} <span>sweetness</span>
 ${field(1)}</p>
-<p class="answer">The drink costs <b class="value"
+<p class="answer">A fair price: <b class="value"
 data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
   }
   const slots = SCENES[s.scene].slots ?? tokens;
@@ -291,7 +291,7 @@ ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(tex
     priced ? html`<td colspan="2"></td>` : now.output.map((x) => digits(fixed(x), "value"))
   }${free && html`<td></td>`}</tr>`;
   const [first, last] = SCENES[s.scene].heads ?? ["asks", "value"];
-  const called = { exp: priced ? "exp" : "exp (÷ √2)" };
+  const called = { exp: priced ? "exp" : html`exp <span class="by">(÷ √2)</span>` };
   const head = [first, ...shown, "weight"].map(
     (name) => html`<th scope="col">${called[name] ?? name}</th>`,
   );
@@ -336,6 +336,16 @@ function weightOf(s, j) {
     divisor: [root / s.sharpness, "1", by || "÷ 1"],
     weights,
     values: valuesIn(s) ?? points,
+    // The first chapter has these pictures before it has queries, keys and values.
+    called:
+      s.scene === "bank"
+        ? {
+            query: tokens[queryPlace(s)],
+            key: tokens[j],
+            values: "points",
+            output: "new point",
+          }
+        : undefined,
   };
 }
 
@@ -351,13 +361,12 @@ function explanation(s, { tokens, points, scores, exponentials, weights }) {
         : "Tap a line or a weight to see why.";
     return html`<p class="said hint">${hint} ${why}</p>`;
   }
-  const name = html`<b class="key">${tokens[i]}</b>`;
-  const share = html`exponential ${short(exponentials[i])} of ${short(sum(exponentials))} = <b
-class="weight">${weights[i].toFixed(3)}</b>`;
-  if (isPriced(s)) return html`<p class="said">${name}: score ${round(scores[i])}; ${share}</p>`;
+  const weight = html`weight of <b class="key">${tokens[i]}</b>: ${short(exponentials[i])} ÷
+${short(sum(exponentials))} = <b class="weight">${weights[i].toFixed(3)}</b>`;
+  if (isPriced(s)) return html`<p class="said">score ${round(scores[i])}; ${weight}</p>`;
   const part = points[i].map((x) => x * weights[i]);
-  return html`<p class="said">${name}: ${share};
-of ${pair(points[i])} that is <b class="value">${pair(part)}</b></p>`;
+  return html`<p class="said">${weight}; part: ${weights[i].toFixed(3)} · ${pair(points[i])} = <b
+class="value">${pair(part)}</b></p>`;
 }
 
 const NONE = html`<div hidden></div>`;

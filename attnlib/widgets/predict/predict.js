@@ -100,7 +100,12 @@ function input(s, i, wrong, more) {
   return element("input", { ...all, ...more });
 }
 
-const hint = (s, i) => digits(s.answer[i], s.tolerance);
+/** Among weights, a 0 or a 1 asks for as many digits as the others: nothing gives it away. */
+function hint({ answer, tolerance }, i) {
+  const isPart = (x) => x > 0 && x < 1;
+  const alike = [0, 1].includes(answer[i]) ? answer.find(isPart) : undefined;
+  return digits(alike ?? answer[i], tolerance);
+}
 
 /** A field with its label. */
 const field = (s, i, wrong) =>
@@ -128,7 +133,7 @@ function worked(s, put) {
 export function picture(s) {
   const judged = s.typed.length ? diagnose(s.typed, s) : { wrong: [], mistake: null };
   const right = s.typed.length > 0 && !judged.wrong.length;
-  const done = right || progress()?.includes(`${s.key}/1`);
+  const done = right || (!judged.wrong.length && progress()?.includes(`${s.key}/1`));
   const unit = s.unit && ` ${s.unit}`;
   const numbers = s.answer.map(
     (x, i) => `${s.labels.length > 1 ? `${s.labels[i]} = ` : ""}${written(x)}${unit}`,
@@ -154,7 +159,12 @@ class="${s.checked ? "kept" : ""}">${verdict(s, judged)}</p></form>`,
 export function live(view) {
   const texts = () => view.state().labels.map((_, i) => view.part(`value_${i}`).value);
   // What was checked no longer stands.
-  view.listen(view.root, "input", () => view.set({ text: texts(), typed: [], unread: false }));
+  view.listen(view.root, "input", () => {
+    const { key, revealed } = view.state();
+    // Neither does the answer that a right one brought.
+    const earned = progress()?.includes(`${key}/1`);
+    view.set({ text: texts(), typed: [], unread: false, revealed: revealed && !earned });
+  });
   view.listen(view.root, "submit", (event) => {
     event.preventDefault();
     const text = texts();

@@ -44,10 +44,10 @@ export function picture(s) {
   if (s.form === "bar")
     return [
       html`<p class="whole">${counts.map(bar)}<span class="number">${right} of ${all}
-right</span></p>`,
+questions right</span></p>`,
     ];
   const kept =
-    "Your answers and your place in the course are stored only in this browser. Nothing is sent.";
+    "Your answers and your place in the course are stored only in this browser. No answer is sent.";
   return [
     s.form === "keep"
       ? html`<p class="note sum"><span class="number">${right} of ${all}</span> questions answered

@@ -14,13 +14,16 @@ const SHEET = {
   left: 34,
   right: 322,
   middle: 99,
-  unit: 1.7,
+  tall: 75, // of either half
   floor: 296,
   tallest: 60,
 };
 const column = (j) => SHEET.left + (j - 0.5) * ((SHEET.right + 20 - SHEET.left) / KEYS.length);
 
 const made = new Map();
+
+/** How far the axis reaches: less far for short sums, so that their lines are more than flat. */
+const reachOf = (d_k) => Math.min(Math.max((11 * d_k) / 16, 11), 44);
 
 /** The products of a toss: for each key 256 times 1 or -1, the product of two coins. */
 function productsOf(toss) {
@@ -61,14 +64,17 @@ function spread(heights, room) {
 /** The key with the largest weight, or how many keys have it. */
 function winners(weights, largest) {
   const count = weights.filter((weight) => largest - weight < 1e-9).length;
-  return count > 1 ? `the same for ${count} keys` : `key ${weights.indexOf(largest) + 1}`;
+  return count > 1 ? `${count}\u00a0keys` : `key\u00a0${weights.indexOf(largest) + 1}`;
 }
 
 const whole = (x) => String(Math.round(x)).replace("-", "−");
 const scoreText = (x, s) => (s.divided ? x.toFixed(1).replace("-", "−") : whole(x));
 
 function drawing(s, { d_k }, { factor, sums, scores, weights }) {
-  const { width, height, left, right, middle, unit, floor, tallest } = SHEET;
+  const { width, height, left, right, middle, tall, floor, tallest } = SHEET;
+  const reach = reachOf(d_k);
+  const unit = tall / reach;
+  const tick = reach > 22 ? 20 : reach > 11 ? 10 : 5;
   const first = weights.indexOf(Math.max(...weights));
   const x = (c) => left + ((right - left) * c) / d_k;
   const y = (sum) => middle - sum * factor * unit;
@@ -87,15 +93,15 @@ function drawing(s, { d_k }, { factor, sums, scores, weights }) {
     height,
     `Six lines from 0 to the scores ${scores.map((score) => scoreText(score, s)).join(", ")}. ` +
       `Six bars; the largest weight is ${weights[first].toFixed(2)}, on key ${first + 1}.`,
-    text("Six scores, added up product by product", 0, 12, "ink"),
+    text("Six scores add up. Each number is 1 or −1.", 0, 12, "ink"),
     element("path", {
       d: `M${edge(1).join("L")}L${edge(-1).reverse().join("L")}Z`,
       fill: "var(--line)",
       "fill-opacity": 0.45,
     }),
-    line(`M${left} ${middle - 44 * unit}V${middle + 44 * unit}M${left} ${middle}H${right}`),
-    [-40, -20, 0, 20, 40].map((at) =>
-      text(whole(at), left - 6, middle - at * unit + 4, "muted", end),
+    line(`M${left} ${middle - tall}V${middle + tall}M${left} ${middle}H${right}`),
+    [-2, -1, 0, 1, 2].map((step) =>
+      text(whole(step * tick), left - 6, middle - step * tick * unit + 4, "muted", end),
     ),
     sums.map((all, j) =>
       line(walk(all), {
@@ -116,7 +122,7 @@ function drawing(s, { d_k }, { factor, sums, scores, weights }) {
     text("key", width, 12, "key", end),
     text("0", left, 191, "muted", centered),
     text(d_k === 1 ? "1 product" : `${d_k} products`, right, 191, "muted", end),
-    text("What the softmax makes of the scores", 0, 213, "ink"),
+    text("Their weights after the softmax", 0, 213, "ink"),
     line(`M${left} ${floor}H${right + 20}`),
     weights.map((weight, j) => [
       element("rect", {
@@ -146,7 +152,7 @@ function picture(s, now) {
   const box = element("input", { type: "checkbox", name: "divided", checked: s.divided });
   return [
     html`<div class="controls">
-${slider("Longer vectors: slide", s.d_k)}
+${slider("Slide the vector size,", s.d_k)}
 <label class="wide switch">${box}<span>Divide the scores by √<i>d<sub>k</sub></i></span></label>
 </div>`,
     html`<div class="picture walks">${drawing(s, now, found)}</div>`,
@@ -155,7 +161,7 @@ ${slider("Longer vectors: slide", s.d_k)}
 <span>largest weight:
 <b class="key" data-part="first">${winners(weights, largest)}</b></span></p>
 <p><span class="big size" data-part="typical">±${(root * found.factor).toPrecision(2)}</span>
-<span>the typical size of a score: ${size}, shaded</span></p>
+<span>typical distance from 0, shaded: ${size}</span></p>
 ${buttons(html`<button type="button" name="again">Toss all the coins again</button>`)}</div>`,
     () =>
       html`<div class="visually-hidden">${table(

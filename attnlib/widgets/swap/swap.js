@@ -13,11 +13,11 @@ const NOTES = {
   hungry: "Only the cat can be hungry, so *it* attends to *cat* again.",
   full: "A cat that is full would make sense as well, but here *milk* gets the largest weight.",
   warm: `The largest weight goes to no word at all, but to *[CLS]*, a mark that the model puts
-before every sentence. Where a word finds nothing clear to attend to, much of its weight often
-rests there.`,
+before every sentence. When a word has nothing clear to attend to, much of its weight often goes to
+this mark.`,
   big: "If something is too big to fit, it is the trophy, and the curve leads to *trophy*.",
-  small: `If something is too small, it can only be the suitcase. But the curve stays at *trophy*.
-It shows a habit of the model, and not that the model understands the sentence.`,
+  small: `Only the suitcase can be too small here. But the curve stays at *trophy*. Here the model
+follows a habit. The curve is no proof that it understands the sentence.`,
 };
 
 /** The one for which room is kept, so that nothing moves. */
