@@ -1,8 +1,8 @@
 """Trained models in the layers of this library: those of others, and those of this course.
 
-`causal_lm` returns a published language model, `load_minilm` a sentence encoder, `from_llama` one
-layer of a language model, and `induction` holds small models that this course has trained. NumPy is
-enough to import them.
+`causal_lm` returns a published language model, `load_minilm` a sentence encoder, and `from_llama`
+one layer of a language model. `writer` returns the model of this course that writes stories, and
+`induction` holds its models of letters. NumPy is enough to import them.
 """
 
 from attnlib.models.files import MissingModelError, is_here
@@ -11,6 +11,7 @@ from attnlib.models.llama import from_llama
 from attnlib.models.minilm import MiniLM, Reading, load_minilm, mean_pool
 from attnlib.models.published import causal_lm
 from attnlib.models.recordings import everyday_sentences, load_recording
+from attnlib.models.writing import Writer, writer
 
 __all__ = [
     "Cache",
@@ -18,6 +19,7 @@ __all__ = [
     "MiniLM",
     "MissingModelError",
     "Reading",
+    "Writer",
     "Trace",
     "causal_lm",
     "everyday_sentences",
@@ -26,4 +28,5 @@ __all__ = [
     "load_minilm",
     "load_recording",
     "mean_pool",
+    "writer",
 ]
