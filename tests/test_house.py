@@ -52,7 +52,9 @@ MAY_IMPORT = {
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "speed": set(),
     "world": set(),
-    "models": BELOW | {"models", "world", "safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
+    "models": BELOW
+    | {"models", "world", "safetensors", "tokenizers", "huggingface_hub"}
+    | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"}

@@ -32,7 +32,7 @@ KEPT = (0, 50, 200, 1000)  # checkpoints that are kept, to show what the model w
 class Recipe:
     """The shape of a model, and how it is trained.
 
-    `loudness`, `copying`, `short_steps` and `decay_embeddings` are the remedies against a plateau
+    `embedding_share`, `loudness`, `copying` and `short_steps` are the remedies against a plateau
     on which the model writes good English but cannot look anything up.
     """
 
@@ -42,13 +42,13 @@ class Recipe:
     n_kv_heads: int = 2
     d_ff: int = 256
     seed: int = 0
-    steps: int = 9000
+    steps: int = 14000
     batch: int = 16  # stories in a step
     rate: float = 3e-3
     warm_up: int = 200  # steps in which the rate rises
     decay_from: float = 0.5  # the part of the steps after which the rate falls to 0
     weight_decay: float = 0.1
-    decay_embeddings: bool = False
+    embedding_share: float = 0.1  # of the rate, with which the embeddings learn
     loudness: float = 3.0  # size of the embeddings where they enter the first layer
     copying: float = 0.5  # how much of W_V, transposed, is added to W_O at the start
     short: int = 64  # the first steps see only so many tokens of a story
@@ -226,9 +226,27 @@ def pad(stories):
 def cross_entropy(model, tokens):
     """Return the mean loss of a model on stories (batch, n), each but its first token."""
     logits = model(tokens[:, :-1].clamp(min=0))
-    return functional.cross_entropy(
-        logits.flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=-1
-    )
+    return functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=-1)
+
+
+def optimizer_of(model, recipe):
+    """Return AdamW, in which each group of weights has its `share` of the learning rate."""
+    table = model.model.embed_tokens.weight
+    others = [weight for weight in model.parameters() if weight is not table]
+    groups = [
+        {
+            "params": [weight for weight in others if weight.ndim == 2],
+            "weight_decay": recipe.weight_decay,
+            "share": 1.0,
+        },
+        {
+            "params": [weight for weight in others if weight.ndim == 1],
+            "weight_decay": 0.0,
+            "share": 1.0,
+        },
+        {"params": [table], "weight_decay": 0.0, "share": recipe.embedding_share},
+    ]
+    return torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.99), eps=1e-9)
 
 
 def rate_at(step, recipe):
@@ -246,21 +264,7 @@ def train(recipe, folder=None, *, every=500, stop=None):
     world = World()
     torch.manual_seed(recipe.seed)
     model, stories = Llama(len(world.words), recipe), Stories(recipe, world)
-    table = model.model.embed_tokens.weight
-    # Without decay on the embeddings, words that stand in the same places, as names do, stay apart:
-    # what is the same cannot be copied.
-    decays = [
-        weight.ndim == 2 and (weight is not table or recipe.decay_embeddings)
-        for weight in model.parameters()
-    ]
-    groups = [
-        {
-            "params": [w for w, decay in zip(model.parameters(), decays, strict=True) if decay is on],
-            "weight_decay": recipe.weight_decay if on else 0.0,
-        }
-        for on in (True, False)
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.99), eps=1e-9)
+    optimizer = optimizer_of(model, recipe)
     first, rows, seconds = 0, [], 0.0
     last = folder / "last.pt" if folder else None
     if last and last.exists():
@@ -296,7 +300,7 @@ def train(recipe, folder=None, *, every=500, stop=None):
             break
         start = time.perf_counter()
         for group in optimizer.param_groups:
-            group["lr"] = rate_at(step, recipe)
+            group["lr"] = rate_at(step, recipe) * group["share"]
         loss = cross_entropy(model, stories.batch(step))
         optimizer.zero_grad()
         loss.backward()
@@ -312,7 +316,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     arguments, rest = parser.parse_known_args()
-    recipe = Recipe(**{k: type(getattr(Recipe, k))(json.loads(v)) for k, v in (r.split("=") for r in rest)})
+    recipe = Recipe(
+        **{k: type(getattr(Recipe, k))(json.loads(v)) for k, v in (r.split("=") for r in rest)}
+    )
     arguments.folder.mkdir(parents=True, exist_ok=True)
     print(recipe)
     model, rows = train(recipe, arguments.folder)
