@@ -42,17 +42,17 @@ class Recipe:
     n_kv_heads: int = 2
     d_ff: int = 256
     seed: int = 0
-    steps: int = 14000
+    steps: int = 5500
     batch: int = 16  # stories in a step
     rate: float = 3e-3
     warm_up: int = 200  # steps in which the rate rises
-    decay_from: float = 0.5  # the part of the steps after which the rate falls to 0
+    decay_from: float = 0.4  # the part of the steps after which the rate falls to 0
     weight_decay: float = 0.1
     embedding_share: float = 0.1  # of the rate, with which the embeddings learn
     loudness: float = 3.0  # size of the embeddings where they enter the first layer
     copying: float = 0.5  # how much of W_V, transposed, is added to W_O at the start
     short: int = 64  # the first steps see only so many tokens of a story
-    short_steps: int = 1500
+    short_steps: int = 0
 
 
 class Norm(nn.Module):
