@@ -96,6 +96,7 @@ def faults(model: Writer, world, *, temperature):
 def measure(model: Writer):
     """Return all figures of a model, as `data/writer.json` holds them."""
     world = World()
-    return losses(model, world, held_out(world)) | {
-        "written": {str(t): faults(model, world, temperature=t) for t in (0.8, 1.0)}
+    return {
+        "held_out": losses(model, world, held_out(world)),
+        "written": {str(t): faults(model, world, temperature=t) for t in (0.8, 1.0)},
     }

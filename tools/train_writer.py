@@ -1,8 +1,9 @@
 """Train the model that writes and store its weights: `python -m tools.train_writer [FOLDER]`.
 
-It learns from stories that `attnlib.world` tells, each of them new. Checkpoints go into FOLDER, and
-a run that was interrupted goes on from the last one. Same seed, same machine, same weights; another
-machine may round otherwise, so what is stored is not made again by the tests.
+It learns from stories that `attnlib.world` tells, each of them new. Checkpoints go into FOLDER, a
+temporary one unless given, and a run that was interrupted goes on from the last one. Same seed,
+same machine, same weights; another machine may round otherwise, so what is stored is not made again
+by the tests.
 """
 
 import argparse
@@ -10,8 +11,9 @@ import json
 import math
 import os
 import random
+import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,10 +22,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from attnlib.world import END, World
+from attnlib.models import writing
+from attnlib.world import END, World, show
+from tools.measure_writer import held_out, losses, measure, written
 
 EPS, BASE = 1e-5, 10000.0  # of the norms and of the rotary positions
-HELD_OUT_SEED = 1_000_000  # its stories are told by other seeds than those of training
+WATCHED = 100  # held-out stories on which the loss is measured during training
+CONTROL_STEPS = 1000  # after which models with fast and with slow embeddings are compared
 AMONG = 8  # steps whose stories are drawn together
 KEPT = (0, 50, 200, 1000)  # checkpoints that are kept, to show what the model wrote then
 
@@ -32,8 +37,10 @@ KEPT = (0, 50, 200, 1000)  # checkpoints that are kept, to show what the model w
 class Recipe:
     """The shape of a model, and how it is trained.
 
-    `embedding_share`, `loudness`, `copying` and `short_steps` are the remedies against a plateau
-    on which the model writes good English but cannot look anything up.
+    `embedding_share`, `loudness` and `copying` are the remedies against a plateau on which the
+    model writes good English but cannot look anything up. With the full rate the embeddings of
+    words that stand in the same places, as colors do, become nearly the same before any head can
+    tell them apart, and what is the same cannot be copied.
     """
 
     d_model: int = 128
@@ -51,8 +58,6 @@ class Recipe:
     embedding_share: float = 0.1  # of the rate, with which the embeddings learn
     loudness: float = 3.0  # size of the embeddings where they enter the first layer
     copying: float = 0.5  # how much of W_V, transposed, is added to W_O at the start
-    short: int = 64  # the first steps see only so many tokens of a story
-    short_steps: int = 0
 
 
 class Norm(nn.Module):
@@ -63,6 +68,7 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(d_model))
 
     def forward(self, x):
+        """Return tokens (..., n, d_model) with a mean square of 1, times the weight."""
         return functional.rms_norm(x, self.weight.shape, self.weight, EPS)
 
 
@@ -79,6 +85,7 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(d_model, d_model, bias=False)
 
     def forward(self, x, angles):
+        """Return what the heads add to tokens (batch, n, d_model)."""
         q = turn(self.q_proj(x).unflatten(-1, (self.n_heads, self.d)).transpose(1, 2), angles)
         k = turn(self.k_proj(x).unflatten(-1, (self.n_kv_heads, self.d)).transpose(1, 2), angles)
         v = self.v_proj(x).unflatten(-1, (self.n_kv_heads, self.d)).transpose(1, 2)
@@ -111,6 +118,7 @@ class Network(nn.Module):
         self.down_proj = nn.Linear(recipe.d_ff, recipe.d_model, bias=False)
 
     def forward(self, x):
+        """Return what the network adds to tokens (batch, n, d_model)."""
         return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
@@ -124,6 +132,7 @@ class Layer(nn.Module):
         self.post_attention_layernorm = Norm(recipe.d_model)
 
     def forward(self, x, angles):
+        """Return tokens (batch, n, d_model) after the layer."""
         x = x + self.self_attn(self.input_layernorm(x), angles)
         return x + self.mlp(self.post_attention_layernorm(x))
 
@@ -199,22 +208,21 @@ class Stories:
         self.recipe, self.world = recipe, world
         self.number = {word: i for i, word in enumerate(world.words)}
 
-    def tokens(self, rng):
-        """Draw a story: its tokens, END in front and behind."""
-        return [self.number[word] for word in [END, *self.world.tell(rng)[0]]]
+    def read(self, words):
+        """Return the tokens of a story, END in front and behind."""
+        return [self.number[word] for word in [END, *words]]
 
     def batch(self, step):
         """Return the stories of a step (batch, n), -1 behind their ends: stories of like length."""
         order, stories = self._draw(step // AMONG)
         begin = order[step % AMONG] * self.recipe.batch
-        most = self.recipe.short + 1 if step < self.recipe.short_steps else None
-        return pad([story[:most] for story in stories[begin : begin + self.recipe.batch]])
+        return pad(stories[begin : begin + self.recipe.batch])
 
     @lru_cache(1)  # noqa: B019 (one object of this class lives as long as the training)
     def _draw(self, number):
         """Return the order and the stories, sorted by length, of `AMONG` steps."""
         rng = random.Random(f"{self.recipe.seed} {number}")
-        stories = [self.tokens(rng) for _ in range(AMONG * self.recipe.batch)]
+        stories = [self.read(self.world.tell(rng)[0]) for _ in range(AMONG * self.recipe.batch)]
         return rng.sample(range(AMONG), AMONG), sorted(stories, key=len)
 
 
@@ -272,8 +280,7 @@ def train(recipe, folder=None, *, every=500, stop=None):
         model.load_state_dict(kept["model"])
         optimizer.load_state_dict(kept["optimizer"])
         first, rows, seconds = kept["step"], kept["rows"], kept["seconds"]
-    rng = random.Random(HELD_OUT_SEED)
-    test = pad([stories.tokens(rng) for _ in range(100)])
+    test = pad([stories.read(words) for words in held_out(world, WATCHED)])
 
     def measure(step, losses):
         with torch.no_grad():
@@ -311,14 +318,70 @@ def train(recipe, folder=None, *, every=500, stop=None):
     return model.eval(), rows
 
 
-if __name__ == "__main__":
+# What is stored
+
+
+def stored(state, recipe):
+    """Return the `Writer` of a checkpoint, with its weights in 8 bits, and its arrays."""
+    words = World().words
+    model = Llama(len(words), recipe)
+    model.load_state_dict(state)
+    arrays = writing.pack(config(recipe, len(words)), model.to_numpy(), words)
+    return writing.unpack(arrays), arrays
+
+
+def apart(model, table="color"):
+    """Return how far the embeddings of a table's words are from their mean, beside their size."""
+    numbers = [model.vocabulary.index(thing.words[0]) for thing in World().tables[table]]
+    rows = model.embeddings[numbers]
+    return float(np.linalg.norm(rows - rows.mean(0)) / np.linalg.norm(rows))
+
+
+def compared(model):
+    """Return what the control compares: the loss, and whether colors can be told apart."""
+    world = World()
+    found = losses(model, world, held_out(world, WATCHED))
+    color = found["kinds"]["color"]["right"]
+    return {"apart": apart(model), "color": color, "loss": found["loss"]}
+
+
+def first_words(model, n=30):
+    """Return the beginning of a story that a model writes."""
+    (words,) = written(model, 1, temperature=0.8)
+    return show(words[:n])
+
+
+def main():
+    """Train the model and its control, and store the weights and what the chapter shows of them."""
     torch.set_num_threads(1)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    arguments, rest = parser.parse_known_args()
-    recipe = Recipe(
-        **{k: type(getattr(Recipe, k))(json.loads(v)) for k, v in (r.split("=") for r in rest)}
-    )
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    print(recipe)
-    model, rows = train(recipe, arguments.folder)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, help="for checkpoints")
+    folder = parser.parse_args().folder or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+    recipe = Recipe()
+    control = replace(recipe, embedding_share=1.0)
+    trained, rows = train(recipe, folder)
+    with_full_rate, _ = train(control, folder / "control", stop=CONTROL_STEPS)
+
+    def kept(step):
+        return stored(torch.load(folder / f"step_{step}.pt", weights_only=True), recipe)[0]
+
+    model, arrays = stored(trained.state_dict(), recipe)
+    np.savez_compressed(writing.WEIGHTS, **arrays)
+    models = {
+        "full rate": compared(stored(with_full_rate.state_dict(), control)[0]),
+        "a tenth": compared(kept(CONTROL_STEPS)),
+    }
+    figures = {
+        "stories": recipe.steps * recipe.batch,
+        "steps": rows,
+        "texts": {str(step): first_words(kept(step)) for step in KEPT},
+        "control": {"step": CONTROL_STEPS, "models": models},
+        **measure(model),
+    }
+    writing.FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    print(f"{writing.WEIGHTS.name}: {writing.WEIGHTS.stat().st_size / 1024:.0f} KiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -19,6 +19,7 @@ from attnlib.models.published import causal_lm
 from attnlib.world import END, show, split
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "data" / "writer.npz"
+FIGURES = WEIGHTS.with_name("writer.json")
 LARGEST = 127  # the largest whole number that stands for a weight
 
 
@@ -51,6 +52,17 @@ def writer(*, dtype=np.float32):
     """
     with np.load(WEIGHTS, allow_pickle=False) as stored:
         return unpack(dict(stored), dtype)
+
+
+def measured():
+    """Return what was measured when the model was trained, as a dictionary.
+
+    Among it are "stories", how many it has read; "steps", a row for each measurement: steps, loss
+    in training, loss on stories that it has not read, seconds; "held_out", its loss on such
+    stories in all and by kind of dependency, beside the lowest possible one, "floor"; "written",
+    how many of its own stories are without a fault; and "texts" of its early states.
+    """
+    return json.loads(FIGURES.read_text(encoding="utf-8"))
 
 
 @dataclass(eq=False, kw_only=True)
