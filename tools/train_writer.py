@@ -28,7 +28,7 @@ from tools.measure_writer import held_out, losses, measure, written
 
 EPS, BASE = 1e-5, 10000.0  # of the norms and of the rotary positions
 WATCHED = 100  # held-out stories on which the loss is measured during training
-CONTROL_STEPS = 1000  # after which models with fast and with slow embeddings are compared
+SHORT_STEPS, COMPARED = 1500, (1000, 5000)  # of the control: when it is compared
 AMONG = 8  # steps whose stories are drawn together
 KEPT = (0, 50, 200, 1000)  # checkpoints that are kept, to show what the model wrote then
 
@@ -37,10 +37,8 @@ KEPT = (0, 50, 200, 1000)  # checkpoints that are kept, to show what the model w
 class Recipe:
     """The shape of a model, and how it is trained.
 
-    `embedding_share`, `loudness` and `copying` are the remedies against a plateau on which the
-    model writes good English but cannot look anything up. With the full rate the embeddings of
-    words that stand in the same places, as colors do, become nearly the same before any head can
-    tell them apart, and what is the same cannot be copied.
+    `loudness` and `copying` were meant to help the model to look things up; neither was compared
+    with a run without it. `short_steps` is there for the control alone, which shows its harm.
     """
 
     d_model: int = 128
@@ -56,6 +54,8 @@ class Recipe:
     decay_from: float = 0.4  # the part of the steps after which the rate falls to 0
     weight_decay: float = 0.1
     embedding_share: float = 0.1  # of the rate, with which the embeddings learn
+    short: int = 64  # how many tokens of a story are read in the first steps
+    short_steps: int = 0  # how many steps that are
     loudness: float = 3.0  # size of the embeddings where they enter the first layer
     copying: float = 0.5  # how much of W_V, transposed, is added to W_O at the start
 
@@ -216,7 +216,8 @@ class Stories:
         """Return the stories of a step (batch, n), -1 behind their ends: stories of like length."""
         order, stories = self._draw(step // AMONG)
         begin = order[step % AMONG] * self.recipe.batch
-        return pad(stories[begin : begin + self.recipe.batch])
+        most = self.recipe.short + 1 if step < self.recipe.short_steps else None
+        return pad([story[:most] for story in stories[begin : begin + self.recipe.batch]])
 
     @lru_cache(1)  # noqa: B019 (one object of this class lives as long as the training)
     def _draw(self, number):
@@ -330,6 +331,11 @@ def stored(state, recipe):
     return writing.unpack(arrays), arrays
 
 
+def checkpoint(folder, step, recipe):
+    """Return the `Writer` of a step of a run."""
+    return stored(torch.load(folder / f"step_{step}.pt", weights_only=True), recipe)[0]
+
+
 def apart(model, table="color"):
     """Return how far the embeddings of a table's words are from their mean, beside their size."""
     numbers = [model.vocabulary.index(thing.words[0]) for thing in World().tables[table]]
@@ -343,6 +349,18 @@ def compared(model):
     found = losses(model, world, held_out(world, WATCHED))
     color = found["kinds"]["color"]["right"]
     return {"apart": apart(model), "color": color, "loss": found["loss"]}
+
+
+def early(kind="color"):
+    """Return how many words of a kind stand among the first tokens that the control reads."""
+    world = World()
+    places = [
+        place
+        for story in held_out(world)
+        for place, step in enumerate(world.read(story), start=1)
+        if step.kind == kind
+    ]
+    return {"places": len(places), "early": sum(place <= Recipe.short for place in places)}
 
 
 def first_words(model, n=30):
@@ -359,24 +377,23 @@ def main():
     folder = parser.parse_args().folder or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
     recipe = Recipe()
-    control = replace(recipe, embedding_share=1.0)
     trained, rows = train(recipe, folder)
-    with_full_rate, _ = train(control, folder / "control", stop=CONTROL_STEPS)
-
-    def kept(step):
-        return stored(torch.load(folder / f"step_{step}.pt", weights_only=True), recipe)[0]
-
     model, arrays = stored(trained.state_dict(), recipe)
     np.savez_compressed(writing.WEIGHTS, **arrays)
-    models = {
-        "full rate": compared(stored(with_full_rate.state_dict(), control)[0]),
-        "a tenth": compared(kept(CONTROL_STEPS)),
-    }
+    # So many steps that the rate has not begun to fall when the controls are compared.
+    whole = replace(recipe, embedding_share=1.0, steps=4 * COMPARED[-1])
+    short = replace(whole, short_steps=SHORT_STEPS)
+    models = []
+    for name, control, steps in (("whole", whole, COMPARED[:1]), ("short", short, COMPARED)):
+        train(control, folder / name, stop=steps[-1])
+        for step in steps:
+            found = compared(checkpoint(folder / name, step, control))
+            models.append({"reads": name, "step": step, **found})
     figures = {
         "stories": recipe.steps * recipe.batch,
         "steps": rows,
-        "texts": {str(step): first_words(kept(step)) for step in KEPT},
-        "control": {"step": CONTROL_STEPS, "models": models},
+        "texts": {str(step): first_words(checkpoint(folder, step, recipe)) for step in KEPT},
+        "control": {"models": models, **early()},
         **measure(model),
     }
     writing.FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
