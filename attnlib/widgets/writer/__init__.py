@@ -13,18 +13,24 @@ from attnlib.widgets.kit.base import CourseWidget, Number, Whole
 
 MAX_LETTERS, MAX_TOKENS = 600, 200
 N_HEADS = 12  # of all layers
-TEXT = "Rosa was a brave sailor. Rosa had to bring the boat to the bank."
-WRITTEN = (
-    "after an hour the boat reached the bank . the bank was muddy , and Rosa saw a swan there ."
-)
-CHOSEN = 28  # "muddy"
-N_ROWS = 7  # the most probable words that a page shows
+# The two stories that are recorded, how they begin and how they go on: the same but for one word,
+# and so for all that follows from it.
+STORIES = [
+    (
+        f"Rosa was a brave sailor. Rosa had to bring the {cargo} to the bank.",
+        f"after an hour the {cargo} reached the bank . the bank was {state} , "
+        f"and Rosa saw {sight} there .",
+    )
+    for cargo, state, sight in (("boat", "muddy", "a swan"), ("gold", "busy", "two clerks"))
+]
+CARGO, CHOSEN = 12, 29  # the words that differ: what is brought, and how the bank is
+N_ROWS, LEAST = 7, 0.005  # so many words with at least this probability are shown
 
 
 class Writer(CourseWidget):
     """A small language model that writes stories, word by word.
 
-    The page shows what was recorded of the first story. When a reader asks for more, the page
+    The page shows what was recorded of two stories. When a reader asks for more, the page
     loads the model of `attnlib.models.writer`, which writes there; in a notebook the kernel hands
     it over. The stories are those of a small world, `attnlib.world.World`, so the true probability
     of each word is known, and stands beside that of the model.
@@ -61,8 +67,8 @@ class Writer(CourseWidget):
         For a value of the wrong type.
     """
 
-    text = traitlets.Unicode(TEXT).tag(sync=True)
-    written = traitlets.Unicode(WRITTEN).tag(sync=True)
+    text = traitlets.Unicode(STORIES[0][0]).tag(sync=True)
+    written = traitlets.Unicode(STORIES[0][1]).tag(sync=True)
     at = Whole(0, MAX_TOKENS, CHOSEN).tag(sync=True)
     temperature = Number(0, 2, 1.0).tag(sync=True)
     top_k = Whole(0, 100, 0).tag(sync=True)
@@ -71,7 +77,7 @@ class Writer(CourseWidget):
     head = Whole(0, N_HEADS, 0).tag(sync=True)
     shows = traitlets.Enum(["attention", "surprise"], "attention").tag(sync=True)
     cache = traitlets.Bool(True).tag(sync=True)
-    recorded = traitlets.Dict(read_only=True).tag(sync=True, constant=True)
+    recorded = traitlets.List(read_only=True).tag(sync=True, constant=True)
     kernel = traitlets.Bool(False, read_only=True).tag(sync=True)
     wanted = traitlets.Bool(False).tag(sync=True)
     file = traitlets.Dict(read_only=True).tag(sync=True)
@@ -95,7 +101,7 @@ class Writer(CourseWidget):
     @traitlets.default("recorded")
     def _record(self):
         """What a page shows before it has the model."""
-        return record(TEXT, WRITTEN)
+        return [record(*story) for story in STORIES]
 
     @property
     def state(self):
@@ -179,6 +185,8 @@ def record(text, written):
     return {
         "text": text,
         "written": written,
+        "at": CHOSEN,
+        "cargo": words[CARGO - 1],
         "words": words,
         "begun": len(_tokens(text, "")) - 1,
         "rows": [
@@ -187,8 +195,9 @@ def record(text, written):
         ],
         "kinds": [step.kind for step in steps],
         "deciders": [list(step.deciders) for step in steps],
-        "attention": ["".join(DIGITS[round(63 * x)] for x in row[: i + 1])
-                      for i, row in enumerate(attention)],
+        "attention": [
+            "".join(DIGITS[round(63 * x)] for x in row[: i + 1]) for i, row in enumerate(attention)
+        ],
     }
 
 
@@ -197,8 +206,9 @@ DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 def _rows(probabilities, truth, word):
     """Return the rows of a word's bars, [word, the model's probability, the true one]."""
-    most = sorted(probabilities, key=lambda w: -max(probabilities[w], truth.get(w, 0)))[:N_ROWS]
+    height = {w: max(p, truth.get(w, 0)) for w, p in probabilities.items()}
+    most = [w for w in sorted(height, key=lambda w: -height[w])[:N_ROWS] if height[w] >= LEAST]
     if word and word not in most:
-        most[-1] = word
+        most[N_ROWS - 1 :] = [word]
     most.sort(key=lambda w: -probabilities[w])
     return [[w, round(probabilities[w], 4), round(truth.get(w, 0), 4)] for w in most]

@@ -1,6 +1,6 @@
 /** The model at work in a page: it is loaded after a click, reads what was typed, and writes. */
 import { chance, choices, cutText, draw, emptyText, readToken, softmax } from "./model.js";
-import { beginReading, encode, firstOf, MOST_TOKENS, openFile, readOn } from "./story.js";
+import { beginReading, encode, firstOf, MOST_TOKENS, openFile, readOn, wordsOf } from "./story.js";
 
 const PACE = 30; // milliseconds from word to word: a reader can follow
 const SLICE = 12; // milliseconds after which the page gets its turn
@@ -85,7 +85,7 @@ export function makeSession(view) {
   async function catchUp(mine) {
     const { text, written } = view.state();
     const { tokens, unknown } = encode(known, text);
-    const more = written.split(/\s+/).filter((word) => known.tokenOf.has(word));
+    const more = wordsOf(written).filter((word) => known.tokenOf.has(word));
     const all = [0, ...tokens, ...more.map((word) => known.tokenOf.get(word))];
     const wanted = all.slice(0, MOST_TOKENS);
     reading ??= beginReading(known);
@@ -178,7 +178,7 @@ export function makeSession(view) {
       if (mine !== turn || !(await catchUp(mine))) return;
       const { story, written } = view.state();
       const kept = at ? at - 1 - story.begun : Infinity;
-      view.set({ written: written.split(/\s+/).filter(Boolean).slice(0, kept).join(" ") });
+      view.set({ written: wordsOf(written).slice(0, kept).join(" ") });
       if (!(await catchUp(mine))) return;
       if (word === known.vocabulary[0]) view.set({ ended: "end", writing: false });
       else await add(mine, known.tokenOf.get(word));

@@ -10,6 +10,7 @@ import { bytesOf } from "../kit/base64.js";
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const MOST_ROWS = 7; // words whose probabilities are drawn
+const LEAST = 0.005; // what is less is not drawn
 export const MOST_TOKENS = 240; // of a story; the model was trained on positions up to 255
 
 // ------------------------------------------------------------------------------- the model
@@ -109,8 +110,8 @@ const bits = (probability) => -Math.log2(probability);
 function rowsOf(drawn, own, truth, vocabulary, chosen) {
   const height = (token) => Math.max(drawn[token], own[token], truth?.get(vocabulary[token]) ?? 0);
   const order = Array.from(own.keys()).sort((a, b) => height(b) - height(a) || a - b);
-  const most = order.slice(0, MOST_ROWS);
-  if (chosen !== undefined && !most.includes(chosen)) most[MOST_ROWS - 1] = chosen;
+  const most = order.slice(0, MOST_ROWS).filter((token) => height(token) >= LEAST);
+  if (chosen !== undefined && !most.includes(chosen)) most.splice(MOST_ROWS - 1, 1, chosen);
   most.sort((a, b) => drawn[b] - drawn[a] || own[b] - own[a] || a - b);
   const row = (token) => [
     vocabulary[token],
@@ -153,8 +154,10 @@ function live(s, { reading, vocabulary, begun, unknown }) {
   };
 }
 
-/** The story that was recorded, as attnlib packs it. */
-function recorded({ words, begun, rows, kinds, deciders, attention }) {
+/** The beginning of a story that was recorded, as attnlib packs it. */
+function recorded(s, story) {
+  const { begun, rows, kinds, deciders, attention } = story;
+  const words = story.words.slice(0, begun + wordsOf(s.written).length);
   return {
     kind: "recorded",
     words,
@@ -164,7 +167,8 @@ function recorded({ words, begun, rows, kinds, deciders, attention }) {
     possible: [],
     rows: (at) => rows[at - 1],
     step: (at) => at <= words.length && { kind: kinds[at - 1], deciders: deciders[at - 1] },
-    attention: (at) => Array.from(attention[at - 1], (digit) => DIGITS.indexOf(digit) / 63),
+    attention: (at) =>
+      s.head ? [] : Array.from(attention[at - 1], (digit) => DIGITS.indexOf(digit) / 63),
     surprise(at) {
       const [, own, truth] = rows[at - 1].find(([word]) => word === words[at - 1]);
       return [bits(own), bits(truth)];
@@ -177,7 +181,7 @@ function unread(s) {
   const words = split(s.text, new Set());
   return {
     kind: "unread",
-    words: [...words, ...s.written.split(/\s+/).filter(Boolean)],
+    words: [...words, ...wordsOf(s.written)],
     begun: words.length,
     unknown: [],
     left: 0,
@@ -189,7 +193,12 @@ function unread(s) {
   };
 }
 
-const isOf = (s, story) => story?.text === s.text && story.written === s.written;
+/** Words and marks with spaces between them, as a list. */
+export const wordsOf = (written) => written.split(/\s+/).filter(Boolean);
+
+/** Whether a recording has the story of a state, or goes on from it. */
+const begins = (s, { text, written }) =>
+  text === s.text && `${written} `.startsWith(s.written && `${s.written} `);
 
 /**
  * The story of a state:
@@ -204,8 +213,10 @@ const isOf = (s, story) => story?.text === s.text && story.written === s.written
  *   surprise(at)   of a word, in bits: the model's, and the true one
  */
 export function storyOf(s) {
-  if (isOf(s, s.story)) return live(s, s.story);
-  return isOf(s, s.recorded) ? recorded(s.recorded) : unread(s);
+  const { story, text, written } = s;
+  if (story?.text === text && story.written === written) return live(s, story);
+  const known = s.recorded.find((one) => begins(s, one));
+  return known ? recorded(s, known) : unread(s);
 }
 
 /** The perplexity of some words of a story, [the model's, the true one or null]; null for none. */

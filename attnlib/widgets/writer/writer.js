@@ -9,13 +9,14 @@
 import { buttons, element, html, select, slider, table } from "../kit/markup.js";
 import { two } from "../kit/numbers.js";
 import { makeSession } from "./session.js";
-import { perplexity, storyOf } from "./story.js";
+import { perplexity, storyOf, wordsOf } from "./story.js";
 import { nearestWord, shown } from "./text.js";
 
 export const layout = "abh-instrument";
 
 const LONGEST = 600; // letters of a beginning
 const MOST_WRITTEN = 200; // words of what follows it, in an address
+const [FAINT, STRONG] = [0.015, 0.06]; // weights: what is less is not marked; what is more, in ink
 
 /**
  * How far the model is; the story that it has read; whether it writes, and how the story has ended;
@@ -39,10 +40,8 @@ export const shared = {
 };
 export const label = () => "A model that writes stories";
 
-/** Beginnings to try. */
+/** Beginnings to try, after those that were recorded. */
 const BEGINNINGS = [
-  ["boat", "Rosa was a brave sailor. Rosa had to bring the boat to the bank."],
-  ["gold", "Rosa was a brave sailor. Rosa had to bring the gold to the bank."],
   ["two drinks", "One Monday, Leo woke up happy. Leo met Mei in a cozy café."],
   ["a list", "Ada was a clever teacher. Ada made a list: rice, honey, and salt."],
   ["nothing", ""],
@@ -113,9 +112,10 @@ function entry(s) {
       },
       name,
     );
+  const recordings = s.recorded.map(({ text, cargo }) => [cargo, text]);
   return html`<div class="entry"><label><span>The story begins</span>${field}</label>
 <p class="chips" role="group" aria-label="Beginnings to try"><span>Try</span>
-${BEGINNINGS.map(chip)}</p></div>`;
+${recordings.concat(BEGINNINGS).map(chip)}</p></div>`;
 }
 
 function controls(s, story) {
@@ -129,12 +129,7 @@ function controls(s, story) {
     element("button", { type: "button", name: "write", "data-gesture": true }, main),
     button("one", s.writing, "One word"),
     button("back", none, "Back"),
-  ]}</p><label class="temperature"><span>Temperature <b
-class="number">${s.temperature.toFixed(1)}</b></span>${slider("temperature", s, {
-    step: 0.1,
-    value: s.temperature,
-    "aria-valuetext": `temperature ${s.temperature.toFixed(1)}`,
-  })}</label></div>`;
+  ]}</p></div>`;
 }
 
 /** What there is to say about the model and the text, most urgent first. */
@@ -162,9 +157,12 @@ From there on nothing is true or false, so only the model’s probabilities are 
   if (s.writing) return "The model writes. Every word is drawn from the bars.";
   if (story.kind === "live") return "Choose a word to see what the model looked at, and why.";
   if (story.kind === "recorded")
-    return `This beginning was recorded. Write goes on with it: the model then comes to this page, and nothing that you type leaves it.`;
-  return "To go on with this story, press Write: the model then comes to this page.";
+    return `This was recorded. Write goes on with the story: the page then loads the model, and nothing that you type leaves it.`;
+  return "To go on with this story, press Write: the page then loads the model.";
 }
+
+/** How dark a weight is, as a style: its root, so that a small one can be seen; none is no style. */
+const tint = (weight) => weight > FAINT && `--tint: ${(55 * Math.sqrt(weight)).toFixed(1)}`;
 
 /** One word of the story, as a button; what is marked on it. */
 function wordButton(s, story, at, word, marks) {
@@ -177,11 +175,12 @@ function wordButton(s, story, at, word, marks) {
     isChosen && "chosen",
     deciders.includes(at) && "decides",
     at === story.left && "left",
+    weight > STRONG && "looked",
   ];
   const style =
     s.shows === "surprise"
       ? bits !== null && `--bits: ${Math.min(bits, 12).toFixed(2)}`
-      : weight > 0.004 && `--weight-here: ${weight.toFixed(3)}`;
+      : tint(weight);
   return element(
     "button",
     {
@@ -210,17 +209,18 @@ function marksOf(s, story) {
 
 function page(s, story) {
   const marks = marksOf(s, story);
-  const words = shown(story.words).map(([before, word], i) => [
-    before,
-    wordButton(s, story, i + 1, word, marks),
-  ]);
+  const groups = []; // a word and the marks that stand close to it: no line ends in between
+  shown(story.words).forEach(([before, word], i) => {
+    if (before || !groups.length) groups.push([]);
+    groups.at(-1).push(wordButton(s, story, i + 1, word, marks));
+  });
+  const words = groups.map((group) => html` <span class="group">${group}</span>`);
   const start = marks.attention[0] ?? 0;
-  const weight = start > 0.004 ? `--weight-here: ${start.toFixed(3)}` : false;
-  const first = element("span", { class: "mark", style: weight, "aria-hidden": "true" }, "¶");
+  const first = element("span", { class: "mark", style: tint(start), "aria-hidden": "true" }, "¶");
   const isNext = marks.chosen > story.words.length;
   const last = element("span", { class: `caret${isNext ? " here" : ""}` });
-  return html`<div class="page ${s.shows}" role="group"
-aria-label="The story; choose a word" data-part="story">${[first, " ", words, last]}</div>`;
+  return html`<div class="story ${s.shows}" role="group"
+aria-label="The story; choose a word" data-part="story">${[first, words, last]}</div>`;
 }
 
 /** What the marks mean, in a sentence. */
@@ -230,11 +230,12 @@ function caption(s, story) {
   });
   const heads = select("head", [[0, "the mean of all heads"], ...HEADS], s.head, {
     "aria-label": "Whose attention",
+    disabled: story.kind !== "live",
   });
   const isAttention = s.shows === "attention";
   return html`<div class="caption"><p class="which"><span>Mark</span> ${choice}
 ${isAttention && [" of ", heads]}</p><p data-part="meaning">${
-    isAttention ? attended(s, story) : surprised(story)
+    isAttention ? attended(s, story) : surprised(s, story)
   }</p></div>`;
 }
 
@@ -242,7 +243,7 @@ function attended(s, story) {
   const { chosen, attention, deciders } = marksOf(s, story);
   const words = ["¶", ...story.words];
   const order = attention.map((_, j) => j).sort((a, b) => attention[b] - attention[a]);
-  const most = order.slice(0, 3).filter((j) => attention[j] > 0.004);
+  const most = order.slice(0, 3).filter((j) => attention[j] > FAINT);
   const name = (j) => html`<b class="weight">${words[j]}</b> ${two(attention[j])}`;
   const list = most.map((j, i) => [i > 0 && ", ", name(j)]);
   const step = chosen <= story.words.length && story.step(chosen);
@@ -254,7 +255,7 @@ it: ${KINDS[step.kind] ?? step.kind}.`;
   return html`The model read up to <b>${words[chosen - 1]}</b> and attended most to ${list}.${why}`;
 }
 
-function surprised(story) {
+function surprised(s, story) {
   const total = (name, pair) =>
     pair &&
     html`${name}: perplexity <b>${two(pair[0])}</b>${
@@ -266,7 +267,12 @@ function surprised(story) {
     total("What follows", perplexity(story, begun + 1, words.length)),
   ];
   if (!parts.some(Boolean)) return "How surprising each word was appears here.";
-  return html`The bar under a word is its surprise in bits. ${parts}`;
+  const at = lookedAt(s, story);
+  const [own, truth] = at <= words.length ? story.surprise(at) : [null, null];
+  const one =
+    own !== null &&
+    html` <b>${words[at - 1]}</b> has ${two(own)}${truth !== null && ` (the world’s: ${two(truth)})`}.`;
+  return html`The bar under a word is its surprise in bits.${one} ${parts}`;
 }
 
 /** The probabilities of a word as bars, the model's above the world's. */
@@ -300,6 +306,7 @@ class="pair" aria-hidden="true"><i style="--p: ${p.toFixed(4)}"></i>${
       content,
     );
   };
+  const isOld = story.kind === "recorded" && (s.temperature !== 1 || s.top_k || s.top_p < 1);
   const title = before
     ? html`What comes after <q>${before}</q>?`
     : html`What does a story begin with?`;
@@ -309,8 +316,16 @@ story.</p>`;
 <p class="legend"><span><i></i> the model</span> <span><i class="true"></i> the world, exactly</span></p>
 <div data-part="bars">${rows.length ? rows.map(row) : empty}</div>
 <p class="hint">${
-    rows.length > 0 && mayTake ? "Tap another word to let the story go on with it." : ""
-  }</p></section>`;
+    isOld
+      ? "These were recorded at temperature 1. They follow it once the model is here."
+      : rows.length > 1 && mayTake && "Tap another word to go on with it."
+  }</p>
+<label class="temperature"><span>Temperature <b
+class="number">${s.temperature.toFixed(1)}</b></span>${slider("temperature", s, {
+    step: 0.1,
+    value: s.temperature,
+    "aria-valuetext": `temperature ${s.temperature.toFixed(1)}`,
+  })}</label></section>`;
 }
 
 // ------------------------------------------------------------------------------- the settings
@@ -398,8 +413,8 @@ export function picture(s) {
     controls(s, story),
     html`<p class="status" role="status" data-part="status">${status(s, story)}</p>`,
     page(s, story),
-    bars(s, story),
     caption(s, story),
+    bars(s, story),
     settings(s),
     buttons(),
     () => spoken(s, story),
@@ -434,9 +449,9 @@ export function code(s) {
 
 export function live(view) {
   const session = makeSession(view);
-  const begin = (text) => {
+  const begin = (text, more = {}) => {
     session.stop();
-    view.set({ text, written: "", at: 0, ended: "" });
+    view.set({ text, written: "", at: 0, ended: "", ...more });
   };
   view.follow(() => session.refresh());
   view.on("text", "input", (event) => begin(event.target.value));
@@ -445,7 +460,11 @@ export function live(view) {
     const chip = target.closest("[data-begin]");
     const word = target.closest("[data-at]");
     const row = target.closest("[data-take]");
-    if (chip) begin(chip.dataset.begin);
+    if (chip) {
+      const { begin: text } = chip.dataset;
+      const known = view.state().recorded.find((one) => one.text === text);
+      begin(text, known && { written: known.written, at: known.at });
+    }
     if (word) {
       session.stop();
       const at = Number(word.dataset.at);
@@ -465,7 +484,7 @@ export function live(view) {
   });
   view.on("back", "click", () => {
     session.stop();
-    const words = view.state().written.split(/\s+/).filter(Boolean);
+    const words = wordsOf(view.state().written);
     view.set({ written: words.slice(0, -1).join(" "), at: 0, ended: "" });
   });
   view.on("near", "click", (_, { dataset: { wrong, near } }) => {
