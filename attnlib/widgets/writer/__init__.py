@@ -24,7 +24,7 @@ STORIES = [
     for cargo, state, sight in (("boat", "muddy", "a swan"), ("gold", "busy", "two clerks"))
 ]
 CARGO, CHOSEN = 12, 29  # the words that differ: what is brought, and how the bank is
-N_ROWS, LEAST = 7, 0.005  # so many words with at least this probability are shown
+N_ROWS, LEAST = 6, 0.005  # so many words with at least this probability are shown
 
 
 class Writer(CourseWidget):

@@ -9,7 +9,7 @@ import { parseWorld, readWord, storyBegins } from "./world.js";
 import { bytesOf } from "../kit/base64.js";
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const MOST_ROWS = 7; // words whose probabilities are drawn
+const MOST_ROWS = 6; // words whose probabilities are drawn
 const LEAST = 0.005; // what is less is not drawn
 export const MOST_TOKENS = 240; // of a story; the model was trained on positions up to 255
 

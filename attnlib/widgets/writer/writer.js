@@ -284,15 +284,13 @@ function bars(s, story) {
   const mayTake = at > story.begun && story.kind !== "unread";
   const row = ([word, p, truth]) => {
     const isNow = word === now;
-    const number = html`<span class="numbers"><span>${probabilityText(p)}</span><span
-class="true">${truth === null ? "" : probabilityText(truth)}</span></span>`;
+    const of = (name) => html`<span class="visually-hidden"> ${name} </span>`;
+    const number = html`<span class="numbers"><span>${of("model")}${probabilityText(p)}</span><span
+class="true">${truth !== null && [of("world"), probabilityText(truth)]}</span></span>`;
     const content = html`<span class="word">${word === "¶" ? "(the end)" : word}</span><span
 class="pair" aria-hidden="true"><i style="--p: ${p.toFixed(4)}"></i>${
       truth !== null && html`<i class="true" style="--p: ${truth.toFixed(4)}"></i>`
     }</span>${number}`;
-    const name =
-      `${word}: model ${probabilityText(p)}` +
-      (truth === null ? "" : `, true ${probabilityText(truth)}`);
     return element(
       "button",
       {
@@ -301,7 +299,6 @@ class="pair" aria-hidden="true"><i style="--p: ${p.toFixed(4)}"></i>${
         "data-key": word,
         class: isNow ? "now" : false,
         disabled: !mayTake || isNow || s.writing,
-        "aria-label": name,
       },
       content,
     );
@@ -312,20 +309,21 @@ class="pair" aria-hidden="true"><i style="--p: ${p.toFixed(4)}"></i>${
     : html`What does a story begin with?`;
   const empty = html`<p class="empty">The probabilities appear here once the model has read the
 story.</p>`;
-  return html`<section class="bars" aria-label="Probabilities of a word"><h4>${title}</h4>
+  return html`<section class="bars" aria-label="Probabilities of a word"><p class="title">${title}</p>
 <p class="legend"><span><i></i> the model</span> <span><i class="true"></i> the world, exactly</span></p>
+<label class="temperature"><span>Temperature <b
+class="number">${s.temperature.toFixed(1)}</b></span>${slider("temperature", s, {
+    step: 0.1,
+    value: s.temperature,
+    "aria-valuetext": `temperature ${s.temperature.toFixed(1)}`,
+  })}</label>
 <div data-part="bars">${rows.length ? rows.map(row) : empty}</div>
 <p class="hint">${
     isOld
       ? "These were recorded at temperature 1. They follow it once the model is here."
       : rows.length > 1 && mayTake && "Tap another word to go on with it."
   }</p>
-<label class="temperature"><span>Temperature <b
-class="number">${s.temperature.toFixed(1)}</b></span>${slider("temperature", s, {
-    step: 0.1,
-    value: s.temperature,
-    "aria-valuetext": `temperature ${s.temperature.toFixed(1)}`,
-  })}</label></section>`;
+</section>`;
 }
 
 // ------------------------------------------------------------------------------- the settings
