@@ -1,15 +1,12 @@
 """Writer in a browser: it is loaded after a click, writes as Python does, and breaks nothing."""
 
-import random
 import re
 
-import numpy as np
 import pytest
 
 from _ext.writer.page import model_script
-from attnlib.models import writer
 from attnlib.widgets import Writer
-from attnlib.world import World, show
+from benchmarks.writer import disagreements
 from tests.conftest import ROOT
 from tests.site.harness import (
     assert_nothing_moves,
@@ -67,15 +64,15 @@ def test_the_model_comes_after_a_click_and_writes_on(page, addresses, way):
     after = page.evaluate(WORDS)
     assert after[: len(before)] == before and len(after) > len(before)
     assert [url for url in asked if url.startswith("model")] == ["model.js"]
-    assert "come to its end" in status(page)
+    assert page.locator("[name=write]").inner_text() == "Write another"
     assert page.locator("[data-take='¶'] .word").inner_text() == "(the end)"
 
 
 def test_page_and_python_agree(live):
     """`benchmarks/writer.py` asks the same of 200 texts."""
-    disagreements = compare(live, 25)
-    assert disagreements["words"] == 0
-    assert disagreements["probabilities"] < 1e-4 and disagreements["weights"] < 1e-4
+    found = disagreements(live, 25)
+    assert found["words"] == 0
+    assert found["probabilities"] < 1e-4 and found["weights"] < 1e-4
 
 
 def test_the_same_seed_writes_the_same_with_and_without_cache(live):
@@ -145,7 +142,7 @@ def test_arrow_keys_walk_from_word_to_word(live):
     live.locator(".chosen").focus()
     live.keyboard.press("ArrowLeft")
     wait(live, "document.activeElement.dataset.at === '28'")
-    assert live.locator(".bars h4").inner_text() == "What comes after “bank”?"
+    assert live.locator(".bars .title").inner_text() == "What comes after “bank”?"
 
 
 def test_whatever_is_typed_stays_text_and_the_model_says_what_it_knows(live):

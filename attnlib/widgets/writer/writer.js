@@ -220,7 +220,8 @@ function page(s, story) {
   const isNext = marks.chosen > story.words.length;
   const last = element("span", { class: `caret${isNext ? " here" : ""}` });
   return html`<div class="story ${s.shows}" role="group"
-aria-label="The story; choose a word" data-part="story">${[first, words, last]}</div>`;
+aria-label="The story; choose a word" data-part="story"
+data-key="${story.words.slice(0, story.begun).join(" ")}">${[first, words, last]}</div>`;
 }
 
 /** What the marks mean, in a sentence. */
@@ -234,7 +235,7 @@ function caption(s, story) {
   });
   const isAttention = s.shows === "attention";
   return html`<div class="caption"><p class="which"><span>Mark</span> ${choice}
-${isAttention && [" of ", heads]}</p><p data-part="meaning">${
+${element("span", { class: isAttention ? false : "ghost" }, "of ", heads)}</p><p data-part="meaning">${
     isAttention ? attended(s, story) : surprised(s, story)
   }</p></div>`;
 }
