@@ -58,7 +58,7 @@ MAY_IMPORT = {
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"}
-    | {"atlas", "models"}
+    | {"atlas", "models", "world"}
     | MATHEMATICS,
 }
 

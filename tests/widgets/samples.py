@@ -28,6 +28,7 @@ from attnlib.widgets import (
     ScalingExplorer,
     Swap,
     ThenAndNow,
+    Writer,
     backwards,
     plane,
 )
@@ -320,6 +321,12 @@ SAMPLES = {
     Plane: planes(),
     Swap: st.builds(Swap, **bounded(Swap)),
     ThenAndNow: st.builds(ThenAndNow, **bounded(ThenAndNow)),
+    Writer: st.builds(
+        Writer,
+        text=st.sampled_from(["Ada was a kind doctor.", "Rosa", "", "The dragon!"]) | sentences,
+        written=st.sampled_from(["", "she had always liked music .", "¶", HOSTILE]),
+        **bounded(Writer),
+    ),
     PositionsExplorer: st.builds(
         PositionsExplorer,
         **bounded(PositionsExplorer, d_model=st.integers(1, 64).map(lambda pairs: 2 * pairs)),
