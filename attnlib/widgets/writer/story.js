@@ -43,7 +43,7 @@ function unpack({ arrays, data }) {
   return found;
 }
 
-/** What a file holds, as attnlib packs it: a model, its vocabulary, and the world of its stories. */
+/** What a file holds, as attnlib packs it: a model, its vocabulary, the world of its stories. */
 export function openFile(file) {
   const { vocabulary } = file;
   return {

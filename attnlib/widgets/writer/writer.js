@@ -157,11 +157,14 @@ From there on nothing is true or false, so only the model’s probabilities are 
   if (s.writing) return "The model writes. Every word is drawn from the bars.";
   if (story.kind === "live") return "Choose a word to see what the model looked at, and why.";
   if (story.kind === "recorded")
-    return `This was recorded. Write goes on with the story: the page then loads the model, and nothing that you type leaves it.`;
+    return (
+      "This was recorded. Write goes on with the story: the page then loads the model, and " +
+      "nothing that you type leaves it."
+    );
   return "To go on with this story, press Write: the page then loads the model.";
 }
 
-/** How dark a weight is, as a style: its root, so that a small one can be seen; none is no style. */
+/** How dark a weight is, as a style: its root, so that a small one is seen; none is no style. */
 const tint = (weight) => weight > FAINT && `--tint: ${(55 * Math.sqrt(weight)).toFixed(1)}`;
 
 /** One word of the story, as a button; what is marked on it. */
@@ -220,8 +223,8 @@ function page(s, story) {
   const isNext = marks.chosen > story.words.length;
   const last = element("span", { class: `caret${isNext ? " here" : ""}` });
   return html`<div class="story ${s.shows}" role="group"
-aria-label="The story; choose a word" data-part="story"
-data-key="${story.words.slice(0, story.begun).join(" ")}">${[first, words, last]}</div>`;
+aria-label="The story; choose a word" data-part="story"><span
+data-key="${story.words.slice(0, story.begun).join(" ")}">${[first, words, last]}</span></div>`;
 }
 
 /** What the marks mean, in a sentence. */
@@ -235,9 +238,8 @@ function caption(s, story) {
   });
   const isAttention = s.shows === "attention";
   return html`<div class="caption"><p class="which"><span>Mark</span> ${choice}
-${element("span", { class: isAttention ? false : "ghost" }, "of ", heads)}</p><p data-part="meaning">${
-    isAttention ? attended(s, story) : surprised(s, story)
-  }</p></div>`;
+${element("span", { class: isAttention ? false : "ghost" }, "of ", heads)}</p>
+<p data-part="meaning">${isAttention ? attended(s, story) : surprised(s, story)}</p></div>`;
 }
 
 function attended(s, story) {
@@ -250,8 +252,8 @@ function attended(s, story) {
   const step = chosen <= story.words.length && story.step(chosen);
   const why =
     deciders.length > 0 &&
-    html` In this world, <span class="decides">${deciders.length > 1 ? "the underlined words decide" : "the underlined word decides"}</span>
-it: ${KINDS[step.kind] ?? step.kind}.`;
+    html` In this world, <span class="decides">the underlined
+${deciders.length > 1 ? "words decide" : "word decides"}</span> it: ${KINDS[step.kind] ?? step.kind}.`;
   if (!most.length) return "What each word attended to appears here once the model has read it.";
   return html`The model read up to <b>${words[chosen - 1]}</b> and attended most to ${list}.${why}`;
 }
@@ -272,7 +274,9 @@ function surprised(s, story) {
   const [own, truth] = at <= words.length ? story.surprise(at) : [null, null];
   const one =
     own !== null &&
-    html` <b>${words[at - 1]}</b> has ${two(own)}${truth !== null && ` (the world’s: ${two(truth)})`}.`;
+    html` <b>${words[at - 1]}</b> has ${two(own)}${
+      truth !== null && ` (the world’s: ${two(truth)})`
+    }.`;
   return html`The bar under a word is its surprise in bits.${one} ${parts}`;
 }
 
@@ -310,8 +314,10 @@ class="pair" aria-hidden="true"><i style="--p: ${p.toFixed(4)}"></i>${
     : html`What does a story begin with?`;
   const empty = html`<p class="empty">The probabilities appear here once the model has read the
 story.</p>`;
-  return html`<section class="bars" aria-label="Probabilities of a word"><p class="title">${title}</p>
-<p class="legend"><span><i></i> the model</span> <span><i class="true"></i> the world, exactly</span></p>
+  return html`<section class="bars" aria-label="Probabilities of a word">
+<p class="title">${title}</p>
+<p class="legend"><span><i></i> the model</span>
+<span><i class="true"></i> the world, exactly</span></p>
 <label class="temperature"><span>Temperature <b
 class="number">${s.temperature.toFixed(1)}</b></span>${slider("temperature", s, {
     step: 0.1,
@@ -342,7 +348,8 @@ function settings(s) {
   const choices = known ? TOP_K : [...TOP_K, [s.top_k, `the ${s.top_k} most probable`]];
   return html`<details class="settings"><summary>More settings, and what the cache saves</summary>
 <div class="more"><label><span>Draw from (top-k)</span>${select("top_k", choices, s.top_k)}</label>
-<label><span>Draw from the words that together have (top-p) <b class="number">${two(s.top_p)}</b></span>
+<label><span>Draw from the words that together have (top-p)
+<b class="number">${two(s.top_p)}</b></span>
 ${slider("top_p", s, { step: 0.05, value: s.top_p })}</label>
 <label><span>Seed: the same seed writes the same story</span>${element("input", {
     type: "number",
