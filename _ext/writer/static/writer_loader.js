@@ -2,8 +2,8 @@
  * `self.writer`: the model that writes stories, for the widgets of a page.
  *
  * `load()` promises the model's file, which is a script that hands its content to `take`. Nothing
- * is loaded before the first call. A script that runs without handing anything over was damaged on its
- * way, or a network that wants a login first has answered with a page of its own.
+ * is loaded before the first call. A script that runs without handing anything over was damaged on
+ * its way, or a network that wants a login first has answered with a page of its own.
  */
 (() => {
   "use strict";

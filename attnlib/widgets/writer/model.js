@@ -1,7 +1,8 @@
 /**
  * A causal language model of today's usual shape, token by token: RMSNorm, rotary positions,
- * grouped heads, SwiGLU, and a cache of keys and values. A configuration and the arrays have the names that
- * the models' authors publish; attnlib's causal_lm computes the same (attnlib/models/published.py).
+ * grouped heads, SwiGLU, and a cache of keys and values. A configuration and the arrays have the
+ * names that the models' authors publish; attnlib's causal_lm computes the same
+ * (attnlib/models/published.py).
  *
  * Nothing here knows of a page. A matrix (out, in) is one Float32Array, row after row.
  */

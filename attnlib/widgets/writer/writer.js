@@ -253,7 +253,8 @@ function attended(s, story) {
   const why =
     deciders.length > 0 &&
     html` In this world, <span class="decides">the underlined
-${deciders.length > 1 ? "words decide" : "word decides"}</span> it: ${KINDS[step.kind] ?? step.kind}.`;
+${deciders.length > 1 ? "words decide" : "word decides"}</span> it:
+${KINDS[step.kind] ?? step.kind}.`;
   if (!most.length) return "What each word attended to appears here once the model has read it.";
   return html`The model read up to <b>${words[chosen - 1]}</b> and attended most to ${list}.${why}`;
 }
