@@ -148,7 +148,7 @@ def test_arrow_keys_walk_from_word_to_word(live):
     live.locator(".chosen").focus()
     live.keyboard.press("ArrowLeft")
     wait(live, "document.activeElement.dataset.at === '28'")
-    assert live.locator(".bars .title").inner_text() == "What comes after bank?"
+    wait(live, "document.querySelector('.bars .title').textContent === 'What comes after bank?'")
 
 
 def test_whatever_is_typed_stays_text_and_the_model_says_what_it_knows(live):

@@ -150,7 +150,7 @@ data-wrong="${story.unknown[0]}" data-near="${near}">Use “${near}”</button>`
     const [word, possible] = [story.words[story.left - 1], story.possible.slice(0, 3)];
     return html`No story of this world goes on with <b>${word}</b> there: it would have to be
 ${possible.map((each, i) => [i > 0 && " or ", quoted(each)])}${story.possible.length > 3 && " …"}.
-From there on nothing is true or false, so only the model’s probabilities are shown.`;
+From there on the world has no probabilities, so only those of the model are shown.`;
   }
   if (s.ended === "end") return "The story has come to its end.";
   if (s.ended === "full") return "The story is as long as the model can make it.";
@@ -158,8 +158,8 @@ From there on nothing is true or false, so only the model’s probabilities are 
   if (story.kind === "live") return "Choose a word to see what the model looked at, and why.";
   if (story.kind === "recorded")
     return (
-      "This was recorded. Write goes on with the story: the page then loads the model, and " +
-      "nothing that you type leaves it."
+      "This was recorded. Press Write to go on with the story: the page then loads the model. " +
+      "Nothing that you type leaves this page."
     );
   return "To go on with this story, press Write: the page then loads the model.";
 }
@@ -253,8 +253,8 @@ function attended(s, story) {
   const why =
     deciders.length > 0 &&
     html` In this world, <span class="decides">the underlined
-${deciders.length > 1 ? "words decide" : "word decides"}</span> it:
-${KINDS[step.kind] ?? step.kind}.`;
+${deciders.length > 1 ? "words decide" : "word decides"}</span> what may come here
+(${KINDS[step.kind] ?? step.kind}).`;
   if (!most.length) return "What each word attended to appears here once the model has read it.";
   return html`The model read up to <b>${words[chosen - 1]}</b> and attended most to ${list}.${why}`;
 }
@@ -349,7 +349,7 @@ function settings(s) {
   const choices = known ? TOP_K : [...TOP_K, [s.top_k, `the ${s.top_k} most probable`]];
   return html`<details class="settings"><summary>More settings, and what the cache saves</summary>
 <div class="more"><label><span>Draw from (top-k)</span>${select("top_k", choices, s.top_k)}</label>
-<label><span>Draw from the words that together have (top-p)
+<label><span>Draw from the most probable words that together have (top-p)
 <b class="number">${two(s.top_p)}</b></span>
 ${slider("top_p", s, { step: 0.05, value: s.top_p })}</label>
 <label><span>Seed: the same seed writes the same story</span>${element("input", {
