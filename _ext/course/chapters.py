@@ -38,8 +38,8 @@ PROMISES = {
     "II. The layer": "Build one of the layers of a model, and say what each of its parts is for.",
     "III. Learning": "Follow how a model finds its own numbers by correcting its mistakes, compute "
     "one correction by hand, and see what a small model has learned.",
-    "IV. Inside a model": "Let a trained model write and another one search by meaning, measure how "
-    "good they are, and see what they cannot know.",
+    "IV. Inside a model": "Let one trained model write and another one search by meaning, measure "
+    "how good they are, and see what they cannot know.",
     "V. The present": "Count what attention costs, and say what today's models do differently and "
     "why.",
 }
