@@ -58,8 +58,9 @@ refresh: install ## run the notebooks and store their outputs, and what follows 
 	@$(VENV) -m tools.refresh $(NOTEBOOKS)
 	@$(VENV) -m _ext.course.chapters
 
-train: install ## train the small models of letters again and store their weights
+train: install ## train the models of letters and of stories again and store their weights
 	@$(VENV) -m tools.train
+	@$(VENV) -m tools.train_writer
 
 atlas: install ## measure the parity atlas again
 	@$(VENV) -m attnlib.atlas

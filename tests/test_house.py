@@ -52,11 +52,13 @@ MAY_IMPORT = {
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "speed": set(),
     "world": set(),
-    "models": BELOW | {"models", "safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
+    "models": BELOW
+    | {"models", "world", "safetensors", "tokenizers", "huggingface_hub"}
+    | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "wasmtime", "palette", "widgets"}
-    | {"atlas", "models"}
+    | {"atlas", "models", "world"}
     | MATHEMATICS,
 }
 

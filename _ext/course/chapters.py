@@ -39,8 +39,10 @@ PROMISES = {
     "for.",
     "III. Learning": "You see how a model finds its own numbers by correcting its mistakes, "
     "compute one correction by hand, and look at what a small model has learned.",
-    "IV. In the world": "You work out what attention costs, learn what today's models do "
-    "differently and why, and run a published model in your own code.",
+    "IV. Inside a model": "You let one trained model write and another one search by meaning, "
+    "measure how good they are, and see what they cannot know.",
+    "V. The present": "You work out what attention costs, and learn what today's models do differently "
+    "and why.",
 }
 
 # What a tag closes of a cell, here and in Jupyter.

@@ -27,10 +27,14 @@ from attnlib.check.masks import causal_mask, padding_mask
 from attnlib.check.next_tokens import mean_cross_entropy
 from attnlib.check.next_words import next_word
 from attnlib.check.norms import layer_norm
+from attnlib.check.pairs import merge_pair
+from attnlib.check.perplexities import perplexity
 from attnlib.check.relative import relative_bias
+from attnlib.check.sampling import sample_tokens, top_k
 from attnlib.check.sinusoids import sinusoidal_positions
 from attnlib.check.softmaxes import masked_softmax, softmax
 from attnlib.check.streaming import online_softmax
+from attnlib.check.writing import write_with_cache
 
 __all__ = [
     "Checker",
@@ -46,14 +50,19 @@ __all__ = [
     "masked_softmax",
     "mean_cross_entropy",
     "merge_heads",
+    "merge_pair",
     "next_word",
     "online_softmax",
     "padding_mask",
+    "perplexity",
     "relative_bias",
+    "sample_tokens",
     "scaled_scores",
     "sinusoidal_positions",
     "softmax",
     "softmax_backward",
     "split_heads",
+    "top_k",
     "weighted_average",
+    "write_with_cache",
 ]

@@ -1,8 +1,9 @@
 """Trained models in the layers of this library: those of others, and those of this course.
 
-`causal_lm` returns a published language model, `load_minilm` a sentence encoder, `from_llama` one
-layer of a language model, and `induction` holds small models that this course has trained.
-`gpt_by_hand` returns one whose numbers were chosen. NumPy is enough to import them.
+`causal_lm` returns a published language model, `load_minilm` a sentence encoder, and `from_llama`
+one layer of a language model. `writer` returns the model of this course that writes stories,
+`induction` holds its models of letters, and `gpt_by_hand` returns one whose numbers were chosen.
+NumPy is enough to import them.
 """
 
 from attnlib.models.by_hand import gpt_by_hand
@@ -12,6 +13,7 @@ from attnlib.models.llama import from_llama
 from attnlib.models.minilm import MiniLM, Reading, load_minilm, mean_pool
 from attnlib.models.published import causal_lm
 from attnlib.models.recordings import everyday_sentences, load_recording
+from attnlib.models.writing import Writer, writer
 
 __all__ = [
     "Cache",
@@ -20,6 +22,7 @@ __all__ = [
     "MissingModelError",
     "Reading",
     "Trace",
+    "Writer",
     "causal_lm",
     "everyday_sentences",
     "from_llama",
@@ -28,4 +31,5 @@ __all__ = [
     "load_minilm",
     "load_recording",
     "mean_pool",
+    "writer",
 ]

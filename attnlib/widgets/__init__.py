@@ -23,6 +23,7 @@ from attnlib.widgets.scaling_explorer import ScalingExplorer
 from attnlib.widgets.swap import Swap
 from attnlib.widgets.then_and_now import ThenAndNow
 from attnlib.widgets.trainer import Trainer
+from attnlib.widgets.writer import Writer
 
 __all__ = [
     "AttentionExplorer",
@@ -48,4 +49,5 @@ __all__ = [
     "Swap",
     "ThenAndNow",
     "Trainer",
+    "Writer",
 ]

@@ -54,7 +54,7 @@ SCROLL = f"""async () => {{
 # grid's buttons the one that Tab stops at stands for all. What fetches megabytes is no part of a
 # visit.
 ASIDE = "[aria-expanded], [name=why], [data-why], [tabindex='-1'], .abh-predict *, .abh-quiz *"
-ASIDE += ", .abh-encoder [name=read]"
+ASIDE += ", .abh-encoder [name=read], .abh-writer :is([name=write], [name=one], [data-take])"
 USE_WIDGETS = f"""async () => {{
   const each = selector => document.querySelectorAll(`.widget-slot ${{selector}}`);
   const use = async (control, ...acts) => {{

@@ -31,6 +31,7 @@ from attnlib.widgets import (
     Swap,
     ThenAndNow,
     Trainer,
+    Writer,
     backwards,
     plane,
 )
@@ -356,6 +357,12 @@ SAMPLES = {
     ThenAndNow: st.builds(ThenAndNow, **bounded(ThenAndNow)),
     Trainer: st.builds(
         Trainer, text=st.text("abcdefghijklmnop", min_size=1, max_size=24), **bounded(Trainer)
+    ),
+    Writer: st.builds(
+        Writer,
+        text=st.sampled_from(["Ada was a kind doctor.", "Rosa", "", "The dragon!"]) | sentences,
+        written=st.sampled_from(["", "she had always liked music .", "¶", HOSTILE]),
+        **bounded(Writer),
     ),
     PositionsExplorer: st.builds(
         PositionsExplorer,

@@ -1,0 +1,1 @@
+"""The model that writes stories in a page."""

@@ -1,0 +1,142 @@
+"""The writer in the page: writes `writer.md`. Run by `make bench`.
+
+What the first click loads, how long a reader waits for the first word, how long a word takes with
+the cache and without it, and how far the page is from attnlib on 200 texts. The slower machine is
+this one, with the browser stopped for three quarters of the time, as in `practice.py`.
+"""
+
+import gzip
+import platform
+import random
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from attnlib.attention import softmax
+from attnlib.models import writer
+from attnlib.world import World, show
+from benchmarks.attention import processor, table
+from benchmarks.practice import at_both_speeds, resident
+from tests.conftest import STEADY, Zipped, serve
+from tools.install import ROOT, find_browser, say
+
+SITE = ROOT / "_build" / "html"
+RESULTS = Path(__file__).with_suffix(".md")
+PAGE = "chapters/15-a-model-that-writes.html"
+TEXTS, LENGTH = 200, 120
+FIRST_WORD = """async () => {
+  const words = () => document.querySelectorAll(".abh-writer [data-at]").length;
+  const before = words(), from = performance.now();
+  document.querySelector(".abh-writer [name=one]").click();
+  while (words() === before) await new Promise(requestAnimationFrame);
+  return performance.now() - from;
+}"""
+WRITE = """async ([text, options]) => {
+  const slot = document.querySelector("[data-widget=Writer]"), from = performance.now();
+  const found = await slot.write(text, options);
+  return {...found, took: performance.now() - from};
+}"""
+N_MORE, TIMES = 20, 9
+
+
+def disagreements(page, n_texts, seed=7):
+    """Return how far a page with a Writer is from attnlib, on beginnings of random stories.
+
+    Of each, both write three words at temperature 0. `words` counts the texts of which one differs,
+    `probabilities` and `weights` are the largest differences.
+    """
+    world, model, rng = World(), writer(), random.Random(seed)
+    found = {"words": 0, "probabilities": 0.0, "weights": 0.0}
+    for _ in range(n_texts):
+        story = world.tell(rng)[0]
+        text = show(story[: rng.randrange(1, len(story))])
+        page_has = page.evaluate(WRITE, [text, {"n": 3, "temperature": 0}])
+        n, begun = len(page_has["tokens"]), model.encode(text)
+        expected = model.write(begun, n, temperature=0)
+        found["words"] += [0, *page_has["begun"], *page_has["tokens"]] != expected.tolist()
+        trace = model.read(expected[:-1])
+        last = np.stack(trace.weights)[:, :, -1]  # (n_layers, n_heads, n)
+        for name, mine, theirs in (
+            ("probabilities", softmax(trace.logits)[-n:], page_has["probabilities"]),
+            ("weights", last, page_has["weights"][-1]),
+        ):
+            found[name] = max(found[name], float(np.abs(mine - np.array(theirs)).max()))
+    return found
+
+
+def waiting(browser, site):
+    """Return the milliseconds to the first word, of a word at 120 with and without cache; MB."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{site}/{PAGE}")
+    page.wait_for_selector(".abh-writer fieldset:enabled")
+    before = resident()
+    first = page.evaluate(FIRST_WORD)
+    memory = resident() - before
+    story = [word for seed in (1, 2) for word in World().tell(random.Random(seed))[0][:-1]]
+    text = show(story[: LENGTH - 1])
+    took = {n: [] for n in (0, N_MORE)}
+    for _ in range(TIMES):
+        for n, all_times in took.items():
+            all_times.append(page.evaluate(WRITE, [text, {"n": n}])["took"])
+    whole, longer = (float(np.median(all_times)) for all_times in took.values())
+    context.close()
+    return [first, (longer - whole) / N_MORE, whole, memory]
+
+
+def report(found, close):
+    """Return the report in Markdown."""
+    (file,) = SITE.glob("_static/writer/model.*.js")
+    content = file.read_bytes()
+    sizes = [["the model, as a script", len(content), len(gzip.compress(content, 6))]]
+    names = ["click to first word", f"a word at {LENGTH}, with the cache", "the same without it"]
+    times = [
+        [name, *(f"{values[i]:.1f} ms" for values in found.values())]
+        for i, name in enumerate(names)
+    ]
+    ratio = ["without it, as a multiple", *(f"{v[2] / v[1]:.0f}" for v in found.values())]
+    memory = ["memory", *(f"{v[3]:.0f} MB" for v in found.values())]
+    slow = [f"{times} times slower" if times > 1 else "as it is" for times in found]
+    return f"""\
+# The writer in the page, measured
+
+Written by `make bench` on {processor()}, {platform.system()}.
+
+## What the first click loads
+
+{table(["file", "bytes", "with gzip"], [[n, f"{a:,}", f"{b:,}"] for n, a, b in sizes])}
+
+## How long it takes, from this machine itself
+
+A word with the cache is timed while {N_MORE} words are written after {LENGTH}; without a cache, all
+{LENGTH} words are read again for it. Other programs ran on the machine, so the multiple says more
+than the milliseconds.
+
+{table(["", *slow], [*times, ratio, memory])}
+
+## How close it is to attnlib
+
+On {TEXTS} beginnings of stories, with three words written after each at temperature 0: the texts
+with another word, {close["words"]}; the largest difference of a probability,
+{close["probabilities"]:.1e}; of an attention weight, {close["weights"]:.1e}.
+"""
+
+
+def main():
+    """Measure, and write the report."""
+    with serve(SITE, Zipped) as site, sync_playwright() as playwright:
+        found = at_both_speeds("writer", playwright, waiting, site)
+        say(f"writer: {TEXTS} texts ...")
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=STEADY)
+        page = browser.new_page()
+        page.goto(f"{site}/{PAGE}")
+        page.wait_for_selector(".abh-writer fieldset:enabled")
+        close = disagreements(page, TEXTS)
+        browser.close()
+    RESULTS.write_text(report(found, close), encoding="utf-8")
+    say(RESULTS.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

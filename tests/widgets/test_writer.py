@@ -1,0 +1,382 @@
+"""Writer: its engine beside attnlib's models, its world beside Python's, and what it says."""
+
+import functools
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from _ext.widgets.page import engine
+from attnlib import softmax
+from attnlib.models import causal_lm, writer
+from attnlib.widgets import Writer
+from attnlib.widgets.writer import model_file, record
+from attnlib.world import Reading, World, show, split
+from tests.helpers import raises, steady
+from tests.widgets.pictures import js, picture
+from tests.widgets.samples import HOSTILE
+
+WORLD = World()
+STORY = Writer().recorded[0]["words"]
+STATES = {"boat": {"muddy", "slippery", "wet"}, "gold": {"busy", "crowded", "noisy"}}
+LLAMA = {
+    "model_type": "llama", "vocab_size": 43, "hidden_size": 30, "intermediate_size": 13,
+    "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 14,
+    "hidden_act": "silu", "rms_norm_eps": 1e-3, "rope_theta": 500.0, "tie_word_embeddings": True,
+}  # fmt: skip
+CONFIGS = {
+    "tied": LLAMA,
+    "one key for each query": LLAMA | {"num_key_value_heads": 6, "rope_theta": None},
+    "biases, not tied": LLAMA
+    | {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False}
+    | {"head_dim": None, "hidden_size": 24, "rope_theta": None}
+    | {"rope_parameters": {"rope_theta": 70.0, "rope_type": "default"}},
+    "norms of heads": LLAMA
+    | {"model_type": "qwen3", "hidden_size": 29, "head_dim": 10, "max_window_layers": 2}
+    | {"use_sliding_window": False, "sliding_window": 5},
+}
+
+
+def run(expression, **values):
+    """The value of an expression in which the widget's modules have their names."""
+    return engine("Writer")(expression, **values)
+
+
+@functools.cache
+def open_file():
+    """Open what a page loads, as `known`; it takes the engine a while."""
+    run("globalThis.known = writer_story.openFile(dukpy.file), 0", file=model_file())
+
+
+def random_weights(config, seed=0):
+    """Return random arrays for a configuration, under their published names."""
+    h, kv = config["num_attention_heads"], config["num_key_value_heads"]
+    d, f = config["hidden_size"], config["intermediate_size"]
+    width = config["head_dim"] or d // h
+    shapes = {"model.embed_tokens": (config["vocab_size"], d), "model.norm": (d,)}
+    if not config["tie_word_embeddings"]:
+        shapes["lm_head"] = (config["vocab_size"], d)
+    for layer in range(config["num_hidden_layers"]):
+        name = f"model.layers.{layer}"
+        linear = {"self_attn.q_proj": (h * width, d), "self_attn.o_proj": (d, h * width)}
+        linear |= dict.fromkeys(("self_attn.k_proj", "self_attn.v_proj"), (kv * width, d))
+        linear |= {"mlp.gate_proj": (f, d), "mlp.up_proj": (f, d), "mlp.down_proj": (d, f)}
+        shapes |= {f"{name}.{part}": shape for part, shape in linear.items()}
+        shapes |= {f"{name}.{part}_layernorm": (d,) for part in ("input", "post_attention")}
+        if config["model_type"] == "qwen3":
+            shapes |= {f"{name}.self_attn.{part}_norm": (width,) for part in "qk"}
+    rng = np.random.default_rng(seed)
+    weights = {f"{n}.weight": rng.normal(1 / (1 + len(s)), 0.4, s) for n, s in shapes.items()}
+    for part, has in (("self_attn", "attention_bias"), ("mlp", "mlp_bias")):
+        if config.get(has):
+            names = [name for name in shapes if f".{part}." in name and name.endswith("_proj")]
+            weights |= {f"{n}.bias": rng.normal(size=shapes[n][0]) for n in names}
+    return {name: array.astype(np.float32) for name, array in weights.items()}
+
+
+# --- the engine against attnlib
+
+READ = """(() => {
+  const {makeModel, emptyText, readToken} = writer_model;
+  const arrays = Object.fromEntries(Object.entries(dukpy.arrays).map(
+    ([name, numbers]) => [name, Float32Array.from(numbers)]));
+  const text = emptyText(makeModel(dukpy.config, arrays));
+  return dukpy.tokens.map((token) => {
+    const {logits, weights} = readToken(text, token);
+    return [Array.from(logits), weights.map((layer) => layer.map((row) => Array.from(row)))];
+  });
+})()"""
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_engine_reads_as_attnlib_reads(name):
+    config = {field: value for field, value in CONFIGS[name].items() if value is not None}
+    weights = random_weights(CONFIGS[name])
+    tokens = [3, 1, 4, 1, 5, 9, 2, 6, 40, 3, 5]
+    trace = causal_lm(config, weights, dtype=np.float64).read(tokens)
+    flat = {name: array.ravel().tolist() for name, array in weights.items()}
+    found = run(READ, config=config, arrays=flat, tokens=tokens)
+    logits = np.array([one for one, _ in found])
+    np.testing.assert_allclose(logits, trace.logits, rtol=1e-4, atol=1e-4)
+    for at, (_, of_token) in enumerate(found):
+        expected = np.stack(trace.weights)[:, :, at, : at + 1]
+        np.testing.assert_allclose(of_token, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "gemma3_text"}, "a model_type among llama,mistral,qwen3; got gemma3_text"),
+        ({"hidden_act": "gelu"}, "hidden_act silu; got gelu"),
+        ({"rope_scaling": {"rope_type": "yarn"}}, "plain rotary positions"),
+        ({"model_type": "mistral", "sliding_window": 4}, "layers without a window"),
+        ({"tie_word_embeddings": False}, "the array lm_head.weight"),
+    ],
+)
+def test_engine_refuses_what_it_would_get_wrong(changes, message):
+    flat = {name: [0.0] for name in random_weights(LLAMA)}
+    refused = """(() => { try { writer_model.makeModel(dukpy.config, dukpy.arrays) }
+      catch (error) { return [error.name, error.message] } })()"""
+    found = run(refused, config=LLAMA | changes, arrays=flat)
+    assert found == ["RangeError", f"This engine needs {message}."]
+
+
+def test_the_trained_model_says_the_same_in_a_page():
+    open_file()
+    model = writer()
+    text = "It was a rainy day, and Ben was happy. He had always liked music."
+    tokens = model.encode(text).tolist()
+    found = run(
+        """(() => {
+          const {tokens} = writer_story.encode(known, dukpy.text);
+          const text = writer_model.emptyText(known.model);
+          const read = (token) => writer_model.readToken(text, token).logits;
+          let logits = [0, ...tokens].map(read).at(-1);
+          const first = Array.from(writer_model.softmax(logits));
+          const settings = {temperature: 0, topK: 0, topP: 1};
+          const written = [];
+          while (written.length < 31) {
+            const token = writer_model.draw(writer_model.choices(logits, settings), 0.5);
+            written.push(token);
+            logits = read(token);
+          }
+          return {tokens, first, written, vocabulary: known.vocabulary};
+        })()""",
+        text=text,
+    )
+    assert [0, *found["tokens"]] == tokens
+    assert found["vocabulary"] == model.vocabulary
+    np.testing.assert_allclose(found["first"], softmax(model(tokens)[-1]), atol=1e-5)
+    assert found["written"] == model.write(tokens, 31, temperature=0)[len(tokens) :].tolist()
+
+
+# --- the world against Python's
+
+WALK = """(() => {
+  const world = globalThis.world ??= writer_world.parseWorld(dukpy.text);
+  let place = writer_world.storyBegins(world);
+  const steps = dukpy.words.map((word) => {
+    const {step, next} = writer_world.readWord(place, word);
+    place = next;
+    return [Object.fromEntries(step.probabilities), step.kind, step.deciders, step.ways];
+  });
+  return [steps, Array.from(place.probabilities.keys()), writer_world.readWord(place, "dragon")];
+})()"""
+
+
+@steady
+@given(st.integers(0, 2**32))
+def test_the_world_of_a_page_is_that_of_python(seed):
+    words = WORLD.tell(random.Random(seed))[0]
+    steps, left, wrong = run(WALK, text=model_file()["world"], words=words)
+    assert (left, wrong) == ([], None)
+    for step, (probabilities, kind, deciders, ways) in zip(WORLD.read(words), steps, strict=True):
+        assert probabilities == step.probabilities  # to the last bit
+        assert (kind, tuple(deciders), ways) == (step.kind, step.deciders, step.ways)
+
+
+def test_a_word_that_cannot_come_is_refused_and_changes_nothing():
+    _, possible, wrong = run(WALK, text=model_file()["world"], words=STORY)
+    reading = Reading(WORLD)
+    for word in STORY:
+        reading.read(word)
+    assert set(possible) == set(reading.probabilities) and wrong is None
+
+
+@steady
+@given(st.integers(0, 2**32))
+def test_a_story_is_written_and_taken_apart_as_in_python(seed):
+    words = WORLD.tell(random.Random(seed))[0]
+    text = show(words)
+    joined = "writer_text.shown(dukpy.words).flat().join('')"
+    assert run(joined, words=words[:-1]) == text
+    taken = "writer_text.split(dukpy.text, new Set(dukpy.known))"
+    assert run(taken, text=text, known=WORLD.words) == split(text, WORLD.words) == words[:-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['He said: "Ada\'s hat," then "no!"', "i I Dragon ’ssss ’s-x", "", "Mr. Mrs. Ms. _a 3½ é", "¶"],
+)
+def test_odd_texts_are_taken_apart_as_in_python(text):
+    taken = "writer_text.split(dukpy.text, new Set(dukpy.known))"
+    assert run(taken, text=text, known=WORLD.words) == split(text, WORLD.words)
+
+
+def test_the_nearest_word_by_hand():
+    near = "writer_text.nearestWord(dukpy.word, ['boat', 'bench', 'Ben', '.'])"
+    assert [run(near, word=w) for w in ("bat", "lunch", "BEN", "x")] == [
+        "boat",
+        "bench",
+        "Ben",
+        ".",
+    ]
+
+
+# --- choosing by hand
+
+LOGITS = [math.log(p) for p in (0.1, 0.4, 0.2, 0.3)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ((1, 0, 1), [0.1, 0.4, 0.2, 0.3]),
+        ((0, 0, 1), [0, 1, 0, 0]),
+        ((0.5, 0, 1), [1 / 30, 16 / 30, 4 / 30, 9 / 30]),
+        ((1, 2, 1), [0, 4 / 7, 0, 3 / 7]),
+        ((1, 0, 0.4), [0, 1, 0, 0]),
+        ((1, 0, 0.69), [0, 4 / 7, 0, 3 / 7]),
+        ((1, 0, 0.71), [0, 4 / 9, 2 / 9, 3 / 9]),
+        ((0.5, 3, 0.8), [0, 16 / 25, 0, 9 / 25]),
+    ],
+)
+def test_what_is_drawn_from_by_hand(settings, expected):
+    names = dict(zip(("temperature", "topK", "topP"), settings, strict=True))
+    call = "Array.from(writer_model.choices(Float64Array.from(dukpy.logits), dukpy.settings))"
+    assert run(call, logits=LOGITS, settings=names) == pytest.approx(expected)
+
+
+def test_a_draw_by_hand():
+    draw = "dukpy.passed.map((passed) => writer_model.draw([0.25, 0, 0.5, 0.25, 0], passed))"
+    assert run(draw, passed=[0, 0.2, 0.25, 0.7, 0.75, 0.9999, 1]) == [0, 0, 2, 2, 3, 3, 3]
+
+
+def test_chances_are_spread_evenly_and_are_no_neighbors():
+    many = """Array.from({length: 97}, (_, seed) => Array.from({length: 89},
+      (_, position) => writer_model.chance(seed, position)))"""
+    found = np.array(run(many))
+    assert ((found >= 0) & (found < 1)).all()
+    counts = np.histogram(found, bins=10, range=(0, 1))[0] / found.size
+    np.testing.assert_allclose(counts, 0.1, atol=0.02)
+    for a, b in ((found[1:], found[:-1]), (found[:, 1:], found[:, :-1])):
+        assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.04
+
+
+# --- what is seen
+
+READING = """(() => {
+  const {state} = dukpy;
+  const {tokens, unknown} = writer_story.encode(known, state.text);
+  const more = state.written.split(" ").filter(Boolean).map((word) => known.tokenOf.get(word));
+  let reading = writer_story.beginReading(known);
+  for (const token of [...tokens, ...more]) {
+    const says = writer_model.readToken(reading.text, token);
+    reading = writer_story.readOn(reading, known, token, says);
+  }
+  const {text, written} = state;
+  const story = {text, written, reading, vocabulary: known.vocabulary, begun: tokens.length,
+    unknown};
+  return CALL({...widget.pageState, ...state, bounds: widget.bounds, story});
+})()"""
+
+
+def read(call, **traits):
+    """What a function of the widget makes of a state whose story the model has read."""
+    open_file()
+    return run(READING.replace("CALL", call), state=Writer(**traits).state)
+
+
+def test_what_was_recorded_is_what_the_page_reads():
+    drawn, seen = js(Writer(), "compute(state)"), read("widget.compute")
+    assert drawn["words"] == seen["words"] == STORY
+    assert [row[0] for row in drawn["rows"]] == [row[0] for row in seen["rows"]]
+    numbers = [[row[1:] for row in each["rows"]] for each in (drawn, seen)]
+    np.testing.assert_allclose(*numbers, atol=2e-4)
+    np.testing.assert_allclose(drawn["attention"], seen["attention"], atol=0.5 / 63 + 1e-4)
+
+
+def test_a_part_of_a_recording_is_shown_with_its_next_word():
+    drawn = js(Writer(written="after an", at=0), "compute(state)")
+    assert drawn["words"] == STORY[:18] and drawn["rows"][0][0] == "hour"
+    assert js(Writer(written="after a", at=0), "compute(state)")["rows"] == []
+
+
+def test_what_was_recorded_is_what_the_model_might_write():
+    for one in Writer().recorded:
+        own = Writer(text=one["text"], written=one["written"]).probabilities
+        for position in range(one["begun"], len(one["words"])):
+            assert own[position, _token(one["words"][position])] > 0.05
+        assert {row[0] for row in one["rows"][one["at"] - 1] if row[2] > 0.3} == STATES[
+            one["cargo"]
+        ]
+
+
+def test_bars_attention_and_deciders_are_those_of_attnlib():
+    made = Writer(at=29)  # "muddy"
+    seen = read("widget.compute", at=29)
+    own = dict(zip(writer().vocabulary, made.probabilities[28], strict=True))
+    for word, p, truth in seen["rows"]:
+        assert p == pytest.approx(own[word], abs=1e-5)
+        assert truth == pytest.approx(1 / 3 if word in STATES["boat"] else 0)
+    np.testing.assert_allclose(
+        seen["attention"], made.weights[:, :, 28, :29].mean((0, 1)), atol=1e-5
+    )
+    one = read("widget.compute", at=29, head=7)["attention"]
+    np.testing.assert_allclose(one, made.weights[1, 2, 28, :29], atol=1e-5)
+    marked = picture(made).select("[data-part=story] .decides")
+    assert [word["data-at"] for word in marked] == ["12", "21"]  # both times "boat"
+
+
+def test_perplexity_is_two_to_the_mean_surprise():
+    call = """((s) => { const story = writer_story.storyOf(s);
+      return [writer_story.perplexity(story, 3, 9), writer_story.perplexity(story, 3, 2)] })"""
+    found, none = read(call)
+    own = Writer().probabilities
+    logs = [np.log2(own[i, _token(STORY[i])]) for i in range(2, 9)]
+    truth = [np.log2(step.probabilities[step.word]) for step in WORLD.read(STORY)[2:9]]
+    assert found == pytest.approx([2 ** -np.mean(logs), 2 ** -np.mean(truth)], rel=1e-4)
+    assert none is None
+
+
+def _token(word):
+    return writer().vocabulary.index(word)
+
+
+def test_a_story_that_leaves_the_world_is_named_and_has_no_true_probabilities():
+    traits = {"text": "Ada was a kind doctor. He", "written": "was happy", "at": 8}
+    call = "((s) => { const {left, possible} = writer_story.storyOf(s); return [left, possible] })"
+    left, possible = read(call, **traits)
+    assert left == 7 and {"she", "Ada", "Ben"} < set(possible) and "he" not in possible
+    assert {truth for *_, truth in read("widget.compute", **traits)["rows"]} == {None}
+    assert "<b>he</b>" in read("widget.still", **traits)
+
+
+def test_unknown_words_are_named_with_the_nearest_known_one_and_left_out():
+    traits = {"text": f"Ada was a kind docter. {HOSTILE}", "written": "", "at": 0}
+    words = read("widget.compute", **traits)["words"]
+    assert words[:5] == ["Ada", "was", "a", "kind", "."]
+    drawn = read("widget.still", **traits)
+    assert 'data-wrong="docter" data-near="doctor"' in drawn and "<img" not in drawn
+
+
+def test_a_text_without_a_word_still_has_a_next_word():
+    seen = read("widget.compute", text="", written="", at=0)
+    own = dict(zip(writer().vocabulary, softmax(writer()([0]))[0], strict=True))
+    assert seen["at"] == 1 and seen["rows"][0][1] == pytest.approx(max(own.values()), abs=1e-5)
+    assert picture(Writer(text="", written="", at=0)).select("[data-at]") == []
+
+
+# --- what Python refuses, and hands over
+
+
+def test_texts_have_a_longest_length():
+    with raises(ValueError, "text needs at most 600 letters; got 601 of them"):
+        Writer(text="a" * 601)
+    with raises(ValueError, "written needs at most 200 words and marks; got 201"):
+        Writer(written="a " * 201)
+
+
+def test_a_kernel_hands_the_model_over_when_it_is_wanted():
+    made = Writer()
+    assert made.kernel and made.file == {} and made.state["file"] == {}
+    made.wanted = True
+    assert made.file == model_file() and made.state["kernel"] is False
+
+
+def test_a_story_outside_of_the_world_cannot_be_recorded():
+    with pytest.raises(ValueError, match="word 2 cannot be 'Rosa'"):
+        record("Rosa Rosa", "")
