@@ -109,7 +109,7 @@ def test_blocked_slopes_are_exactly_0():
 
 def test_paths_are_told_and_added():
     rows = picture(Backwards(cell="X.0.0")).select(".ledger tr")
-    assert len(rows) == 5 and rows[-1].th.get_text() == "3 of 6 paths arrive; added: its slope"
+    assert len(rows) == 5 and rows[-1].th.get_text() == "3 of 6 paths count; added: its slope"
     products = [float(row.find_all("td")[-1].get_text().replace("−", "-")) for row in rows[1:-1]]
     said = float(rows[-1].td.get_text().replace("−", "-"))
     assert sum(products) == pytest.approx(said, abs=0.003)
