@@ -1,6 +1,6 @@
 """Trained models in the layers of this library: those of others, and those of this course.
 
-`causal_lm` returns a published language model, `load_minilm` a sentence encoder, `from_llama` one
+`causal_lm` returns a published language model and `sizes` says how large it is, `load_minilm` a sentence encoder, `from_llama` one
 layer of a language model, and `induction` holds small models that this course has trained. NumPy is
 enough to import them.
 """
@@ -11,12 +11,15 @@ from attnlib.models.llama import from_llama
 from attnlib.models.minilm import MiniLM, Reading, load_minilm, mean_pool
 from attnlib.models.published import causal_lm
 from attnlib.models.recordings import everyday_sentences, load_recording
+from attnlib.models.sizes import LayerSizes, ModelSizes, sizes
 
 __all__ = [
     "Cache",
     "CausalLM",
+    "LayerSizes",
     "MiniLM",
     "MissingModelError",
+    "ModelSizes",
     "Reading",
     "Trace",
     "causal_lm",
@@ -26,4 +29,5 @@ __all__ = [
     "load_minilm",
     "load_recording",
     "mean_pool",
+    "sizes",
 ]

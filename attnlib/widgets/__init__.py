@@ -2,6 +2,7 @@
 
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.backwards import Backwards
+from attnlib.widgets.config_reader import ConfigReader
 from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.dot_product import DotProduct
 from attnlib.widgets.encoder import Encoder
@@ -24,6 +25,7 @@ from attnlib.widgets.then_and_now import ThenAndNow
 __all__ = [
     "AttentionExplorer",
     "Backwards",
+    "ConfigReader",
     "CostCalculator",
     "DotProduct",
     "Encoder",
