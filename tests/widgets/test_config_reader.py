@@ -124,9 +124,7 @@ def test_the_expression_is_the_layer_that_causal_lm_builds(name):
     assert attention.get("scale") == pytest.approx(layer.attention.scale)
     assert attention["n_heads"] == layer.attention.n_heads
     assert attention["n_kv_heads"] == layer.attention.n_kv_heads
-    assert ("MixtureOfExperts" in made) == isinstance(
-        layer.feed_forward, attnlib.MixtureOfExperts
-    )
+    assert ("MixtureOfExperts" in made) == isinstance(layer.feed_forward, attnlib.MixtureOfExperts)
 
 
 def _head(config):
