@@ -18,6 +18,7 @@ from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
+from attnlib.widgets.recall_explorer import RecallExplorer
 from attnlib.widgets.scaling_explorer import ScalingExplorer
 from attnlib.widgets.swap import Swap
 from attnlib.widgets.then_and_now import ThenAndNow
@@ -41,6 +42,7 @@ __all__ = [
     "Predict",
     "Progress",
     "Quiz",
+    "RecallExplorer",
     "ScalingExplorer",
     "Swap",
     "ThenAndNow",

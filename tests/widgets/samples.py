@@ -27,6 +27,7 @@ from attnlib.widgets import (
     Predict,
     Progress,
     Quiz,
+    RecallExplorer,
     ScalingExplorer,
     Swap,
     ThenAndNow,
@@ -354,6 +355,7 @@ SAMPLES = {
         **bounded(HeadsViewer),
     ),
     ParityAtlas: st.builds(ParityAtlas, **bounded(ParityAtlas)),
+    RecallExplorer: st.builds(RecallExplorer, **bounded(RecallExplorer)),
     ScalingExplorer: st.builds(
         ScalingExplorer,
         **bounded(ScalingExplorer, gap=st.integers(-20, 20).map(lambda half: half / 2)),

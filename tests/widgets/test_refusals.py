@@ -37,6 +37,7 @@ NUMBERS = {
         "position": (0, 63), "d_model": (2, 128), "base": (2, 1_000_000), "head": (0, 7),
         "distance": (0, 16),
     },
+    "RecallExplorer": {"pairs": (1, 32), "d_k": (2, 16)},
     "ScalingExplorer": {"d_k": (1, 256), "toss": (1, 12), "coins": (0, 255), "gap": (-10, 10)},
 }  # fmt: skip
 # What else does not fit: the trait, its value and the message; some only fit with other traits.

@@ -311,10 +311,14 @@ ${family.after && norm}<p class="plus">+ residual</p></div>`,
 <span>of them used for each token</span></p></div>
 ${bar(counted)}
 <label class="main"><span>Tokens so far <b class="number">${commas(s.tokens)}</b></span>
-${slider("power", { bounds: { power: { least: 0, most: 20 } } }, {
-  value: power,
-  "aria-valuetext": `${commas(s.tokens)} tokens`,
-})}</label>
+${slider(
+  "power",
+  { bounds: { power: { least: 0, most: 20 } } },
+  {
+    value: power,
+    "aria-valuetext": `${commas(s.tokens)} tokens`,
+  },
+)}</label>
 <div class="readout"><p><span class="big" data-part="cache">${bytes(counted.cache)}</span>
 <span>in the cache, at 2 bytes a number</span></p>${buttons()}</div></div>`,
     html`<pre class="expression" data-part="expression" tabindex="0" role="img"

@@ -101,10 +101,7 @@ function grouped({ family, width, heads }, size, flag) {
   return {
     kvHeads,
     d,
-    attention:
-      2 * width * (q + k) +
-      (biased ? q + 2 * k + width : 0) +
-      (family.sinks ? heads : 0),
+    attention: 2 * width * (q + k) + (biased ? q + 2 * k + width : 0) + (family.sinks ? heads : 0),
     norms: { each: 2 * d, all: q + k }[family.normsOfHeads] ?? 0,
     cached: 2 * k,
   };
