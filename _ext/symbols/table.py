@@ -187,7 +187,6 @@ SYMBOLS = (
     symbol("c", code="c", only="since-2017"),
     symbol("U", code="U", only="since-2017"),
     symbol("H_t", code="state", only="beyond-the-full-table"),
-    symbol(r"\beta_t", code="beta", only="beyond-the-full-table"),
     # Other
     symbol("A'", "weight", only="parity-atlas"),
     symbol("B", only="parity-atlas"),
