@@ -293,8 +293,9 @@ class SwiGLU(_GatedNetwork):
 
     .. math:: \mathrm{SwiGLU}(x) = (\mathrm{SiLU}(x W_{gate}) \odot x W_{up})\, W_{down}
 
-    Eq. (2) of "Since 2017". One product decides how much of the other passes. Each product may have
-    a bias; another activation makes a network of another name, such as GeGLU with GELU.
+    Eq. (2) of "The layer since 2017". One product decides how much of the other passes. Each
+    product may have a bias; another activation makes a network of another name, such as GeGLU with
+    GELU.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ def rms_norm(x, gamma=None, eps=1e-6):
 
     .. math:: \mathrm{RMSNorm}(x) = \gamma \frac{x}{\sqrt{\frac{1}{d} \sum_j x_j^2 + \varepsilon}}
 
-    Eq. (1) of "Since 2017": the layer norm without its mean and without its shift.
+    Eq. (1) of "The layer since 2017": the layer norm without its mean and without its shift.
 
     Parameters
     ----------

@@ -16,10 +16,10 @@ import tokenizers
 import torch
 from safetensors.numpy import load_file, save_file
 
-from attnlib import Encoder, RMSNorm, causal_mask, models
-from attnlib.models import MissingModelError, files, from_llama, load_minilm, mean_pool, recordings
+from attnlib import models
+from attnlib.models import MissingModelError, files, load_minilm, mean_pool, recordings
 from attnlib.models.recordings import Recording
-from tests.helpers import minilm_weights, raises, stirred, tokens
+from tests.helpers import minilm_weights, raises
 from tools import record_minilm
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -460,57 +460,3 @@ def test_the_chapter_prints_the_same_with_the_recording(monkeypatch):
             assert text == "A recording of the model answers: no model.\n"
         else:
             assert text == stored
-
-
-# --- a layer of Llama -----------------------------------------------------------------------------
-
-LLAMA = {"n_heads": 6, "n_kv_heads": 3, "base": 100.0, "eps": 1e-3}
-
-
-@pytest.fixture(scope="module")
-def llama():
-    """Llama as it is published, small and with random weights."""
-    from transformers import LlamaConfig, LlamaModel
-
-    config = LlamaConfig(
-        hidden_size=24, intermediate_size=D_FF, num_hidden_layers=2, num_attention_heads=6,
-        num_key_value_heads=3, rope_theta=100.0, rms_norm_eps=1e-3, vocab_size=7,
-    )  # fmt: skip
-    return stirred(LlamaModel(config))
-
-
-@pytest.fixture(scope="module")
-def published(llama):
-    """Its weights, as plain arrays under their names."""
-    return {name: weight.numpy() for name, weight in llama.state_dict().items()}
-
-
-def test_layers_of_llama_are_those_of_transformers(llama, published, parity):
-    # Older files hold the angles of the clocks too.
-    older = published | {"layers.0.self_attn.rotary_emb.inv_freq": np.ones(2, np.float32)}
-    layers = [from_llama(older, f"layers.{i}", **LLAMA) for i in range(2)]
-    stack = Encoder(layers, RMSNorm(published["norm.weight"], LLAMA["eps"]))
-    x = tokens(2, 11, 24, dtype=np.float32)
-    with torch.no_grad():
-        expected = llama(inputs_embeds=torch.from_numpy(x)).last_hidden_state.numpy()
-    parity("Llama", "causal", stack(x, causal_mask(11))[0], expected)
-
-
-def test_what_is_no_layer_of_llama(published):
-    last, other = "layers.0.self_attn.o_proj.weight", "layers.0.self_attn.q_proj.bias"
-    needs = "state_dict must hold the nine weights of a layer of Llama below 'layers.0'; missing: "
-    for changes, said in (
-        ({other: np.zeros(24, np.float32)}, f"{needs}none; unknown: {other}"),
-        ({last: None}, f"{needs}{last}; unknown: none"),
-    ):
-        given = published | changes
-        given = {name: array for name, array in given.items() if array is not None}
-        with raises(ValueError, said):
-            from_llama(given, "layers.0", **LLAMA)
-    with raises(TypeError, f"{last} must hold floats (float16, float32 or float64, so 1.0 and "
-                "not 1); got int64"):  # fmt: skip
-        from_llama(published | {last: np.ones((24, 24), int)}, "layers.0", **LLAMA)
-    with raises(ValueError, "base must be finite and above 0; got 0"):
-        from_llama(published, "layers.0", **LLAMA | {"base": 0})
-    with raises(ValueError, "n_heads must be divisible by n_kv_heads; got 6 and 4"):
-        from_llama(published, "layers.0", **LLAMA | {"n_kv_heads": 4})

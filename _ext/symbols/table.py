@@ -190,8 +190,7 @@ SYMBOLS = (
     symbol(r"W_\text{down}", code="w_down", only="since-2017"),
     symbol("c", code="c", only="since-2017"),
     symbol("U", code="U", only="since-2017"),
-    symbol("H_t", code="H", only="since-2017"),
-    symbol("g_t", code="g", only="since-2017"),
+    symbol("H_t", code="state", only="beyond-the-full-table"),
     # Other
     symbol("A'", "weight", only="parity-atlas"),
     symbol("B", only="parity-atlas"),

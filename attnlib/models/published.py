@@ -53,7 +53,7 @@ def causal_lm(config, weights, *, dtype=np.float32):
     Mistral Jiang et al. 2023, Qwen3 its team's report of 2025, OLMo 2 and Gemma 3 those of 2025,
     gpt-oss its model card of 2025.
     """
-    fields = _Fields(config)
+    fields = Fields(config)
     model_type = fields.required("model_type")
     if model_type not in FAMILIES:
         raise ValueError(
@@ -106,7 +106,7 @@ WITHOUT_EFFECT = {
 ACTIVATIONS = {"silu": silu, "gelu": gelu, "gelu_pytorch_tanh": gelu_tanh}
 
 
-class _Fields:
+class Fields:
     """A configuration that is read field by field, so that none is overlooked."""
 
     def __init__(self, config):

@@ -3,6 +3,7 @@
 from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.backwards import Backwards
 from attnlib.widgets.chain_rule import ChainRule
+from attnlib.widgets.config_reader import ConfigReader
 from attnlib.widgets.cost_calculator import CostCalculator
 from attnlib.widgets.dot_product import DotProduct
 from attnlib.widgets.encoder import Encoder
@@ -19,6 +20,7 @@ from attnlib.widgets.positions_explorer import PositionsExplorer
 from attnlib.widgets.predict import Predict
 from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
+from attnlib.widgets.recall_explorer import RecallExplorer
 from attnlib.widgets.scaling_explorer import ScalingExplorer
 from attnlib.widgets.swap import Swap
 from attnlib.widgets.then_and_now import ThenAndNow
@@ -29,6 +31,7 @@ __all__ = [
     "AttentionExplorer",
     "Backwards",
     "ChainRule",
+    "ConfigReader",
     "CostCalculator",
     "DotProduct",
     "Encoder",
@@ -45,6 +48,7 @@ __all__ = [
     "Predict",
     "Progress",
     "Quiz",
+    "RecallExplorer",
     "ScalingExplorer",
     "Swap",
     "ThenAndNow",

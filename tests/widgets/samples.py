@@ -1,5 +1,6 @@
 """Random states of every widget, as hypothesis strategies that make the widgets."""
 
+import json
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from attnlib.widgets import (
     AttentionExplorer,
     Backwards,
     ChainRule,
+    ConfigReader,
     CostCalculator,
     DotProduct,
     Encoder,
@@ -27,12 +29,14 @@ from attnlib.widgets import (
     Predict,
     Progress,
     Quiz,
+    RecallExplorer,
     ScalingExplorer,
     Swap,
     ThenAndNow,
     Trainer,
     Writer,
     backwards,
+    config_reader,
     plane,
 )
 from attnlib.widgets.cost_calculator import KINDS
@@ -149,6 +153,21 @@ def walks(draw):
         cell=f"{name}.{draw(st.integers(0, rows - 1))}.{draw(st.integers(0, columns - 1))}",
         nudge=draw(st.integers(-20, 20)) / 20,
     )
+
+
+@st.composite
+def configurations(draw):
+    """A ConfigReader of a published model whose sizes are other numbers."""
+    config = dict(draw(st.sampled_from(list(config_reader.PUBLISHED.values()))))
+    for name in ("num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads"):
+        config[name] = draw(st.integers(1, 200))
+    # Nothing else of a configuration decides whether its heads can share.
+    config["num_key_value_heads"] = config["num_attention_heads"]
+    if config["model_type"] == "qwen3" and draw(st.booleans()):
+        config |= {"sliding_window": draw(st.integers(1, 9000)), "use_sliding_window": True}
+        config["max_window_layers"] = draw(st.integers(0, 40))
+    config["tie_word_embeddings"] = draw(st.booleans())
+    return ConfigReader(config=json.dumps(config), tokens=draw(st.integers(1, 2**20)))
 
 
 @st.composite
@@ -334,6 +353,7 @@ SAMPLES = {
     Quiz: quizzes(),
     Backwards: walks(),
     ChainRule: st.builds(ChainRule, **bounded(ChainRule)),
+    ConfigReader: configurations(),
     CostCalculator: costs(),
     DotProduct: st.builds(DotProduct, query=TIPS, key=TIPS),
     Encoder: st.builds(
@@ -379,6 +399,7 @@ SAMPLES = {
         **bounded(HeadsViewer),
     ),
     ParityAtlas: st.builds(ParityAtlas, **bounded(ParityAtlas)),
+    RecallExplorer: st.builds(RecallExplorer, **bounded(RecallExplorer)),
     ScalingExplorer: st.builds(
         ScalingExplorer,
         **bounded(ScalingExplorer, gap=st.integers(-20, 20).map(lambda half: half / 2)),

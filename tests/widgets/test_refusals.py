@@ -20,6 +20,7 @@ TRIAL = {"letters": "abc", "off": RUN, "on": RUN}
 NUMBERS = {
     "AttentionExplorer": {"d_k": (1, 512), "length": (1, 64), "width": (0, 63), "row": (0, 63)},
     "Backwards": {"row": (0, 1), "column": (0, 1), "nudge": (-1, 1)},
+    "ConfigReader": {"tokens": (1, 2**20)},
     "CostCalculator": {
         "n": (1, 2**20), "d_model": (1, 2**16), "n_heads": (1, 1024), "n_layers": (1, 1024),
         "width": (0, 2**20), "group": (1, 1024),
@@ -37,6 +38,7 @@ NUMBERS = {
         "position": (0, 63), "d_model": (2, 128), "base": (2, 1_000_000), "head": (0, 7),
         "distance": (0, 16),
     },
+    "RecallExplorer": {"pairs": (1, 32), "d_k": (2, 16)},
     "Trainer": {"seed": (0, 999), "rate": (0.0001, 1), "steps": (20, 2000)},
     "ScalingExplorer": {"d_k": (1, 256), "toss": (1, 12), "coins": (0, 255), "gap": (-10, 10)},
 }  # fmt: skip
@@ -51,6 +53,8 @@ REFUSED = [
     ("Backwards", "x", [[1, 2]], r"x needs shape \(2, 4\); got \(1, 2\)"),
     ("Backwards", "w_q", [["a"]], r"w_q needs rows of numbers; got \[\['a'\]\]"),
     ("Backwards", "w_k", [[101, 0]] * 4, r"w_k needs entries from -100 to 100; got \[\[101"),
+    ("ConfigReader", "config", "{", "config must be JSON; got Expecting property name"),
+    ("ConfigReader", "config", "{}", "config must have the field model_type; got none"),
     ("CostCalculator", "n_heads", 7, "n_heads must divide d_model; got 7 and 512"),
     ("CostCalculator", "group", 3, "group must divide n_heads; got 3 and 8"),
     ("CostCalculator", "d_model", 100, "n_heads must divide d_model; got 8 and 100"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import attnlib
-from attnlib.models import from_llama
+from attnlib.models import causal_lm
 from attnlib.widgets import ThenAndNow
 from attnlib.widgets.then_and_now import LLAMA, PARTS, SIZES
 from tests.helpers import steady
@@ -61,14 +61,18 @@ def test_the_expression_is_a_layer_of_so_many_numbers(widget):
 
 def test_with_five_changes_it_is_a_layer_of_llama():
     names, run_whole = built(llama)
-    published = {f"self_attn.{letter}_proj.weight": names[f"w_{letter}"].T for letter in "qkvo"} | {
-        f"mlp.{part}_proj.weight": names[f"w_{part}"].T for part in ("gate", "up", "down")
-    }
-    published |= {"input_layernorm.weight": names["gamma_1"]}
-    published |= {"post_attention_layernorm.weight": names["gamma_2"]}
-    published = {f"layers.0.{name}": array for name, array in published.items()}
-    layer = from_llama(published, "layers.0", 8, 2, base=5e5, eps=1e-5)
-    expected, _ = layer(names["x"], attnlib.causal_mask(len(names["x"])))
+    weights = {f"self_attn.{letter}_proj": names[f"w_{letter}"].T for letter in "qkvo"}
+    weights |= {f"mlp.{part}_proj": names[f"w_{part}"].T for part in ("gate", "up", "down")}
+    weights |= {"input_layernorm": names["gamma_1"], "post_attention_layernorm": names["gamma_2"]}
+    weights = {f"model.layers.0.{name}.weight": array for name, array in weights.items()}
+    n, d = names["x"].shape
+    weights |= {"model.embed_tokens.weight": names["x"], "model.norm.weight": np.ones(d)}
+    config = {
+        "model_type": "llama", "vocab_size": n, "hidden_size": d, "num_hidden_layers": 1,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 224,
+        "rms_norm_eps": 1e-5, "rope_theta": 5e5, "hidden_act": "silu", "tie_word_embeddings": True,
+    }  # fmt: skip
+    expected = causal_lm(config, weights, dtype=np.float64).read(range(n)).states[-1]
     assert np.allclose(run_whole["output"], expected, atol=1e-12)
     assert not np.allclose(run(js(ThenAndNow(), "code(state)"))["output"], expected, atol=0.1)
 
@@ -94,8 +98,8 @@ def test_llama_has_eight_billion_numbers():
         ((), "The layer of 2017."),
         (("rms",), "Changed: 1 of 7."),
         (LLAMA, "A layer of Llama 3."),
-        ((*LLAMA, "window"), "Made as in Mistral 7B."),
-        ((*LLAMA, "qk_norm"), "Made as in Qwen3."),
+        ((*LLAMA, "window"), "Built like Mistral 7B."),
+        ((*LLAMA, "qk_norm"), "Built like Qwen3."),
         (PARTS, "All seven are changed."),
     ],
 )

@@ -10,44 +10,46 @@ export const label = () => "The layer of 2017 and the layer of today";
 const PARTS = {
   norm_first: [
     "Norm first",
-    "The norm sat on the main path, and training fell apart without a warm-up.",
-    "It moves to the branches. What a word was runs through untouched.",
+    "The norm came after the sum, so it rescaled the residual stream itself. Deep models were " +
+      "hard to train without a warm-up.",
+    "The norm moves to the beginning of each branch. The stream is only ever added to.",
     "GPT-2, 2019",
   ],
   rms: [
     "RMSNorm",
-    "Mean and shift are worked out for every word, and were hardly needed.",
-    "Divide by the root of the mean square, and no more.",
+    "Layer norm subtracts a mean and adds a shift, and both turned out to be unnecessary.",
+    "RMSNorm only divides by the root mean square.",
     "Zhang and Sennrich, 2019",
   ],
   rotary: [
     "Rotary",
-    "A place that is added mixes with the word, in every score.",
-    "Turn queries and keys by their place: a score hears the distance alone.",
+    "A position that is added to a token gets mixed with its meaning in every score.",
+    "Queries and keys are rotated by their positions, so a score depends on their distance.",
     "Su et al., 2021",
   ],
   grouped: [
     "Grouped keys",
-    "Writing waits for the cache: a key and a value for each head and word.",
+    "For every token that is written, the keys and values of all heads have to be fetched.",
     "Four heads of queries share one head of keys and values.",
     "Ainslie et al., 2023",
   ],
   swiglu: [
     "SwiGLU",
-    "Each hidden number is opened or shut by its own sign.",
-    "A gate: one product says how much of another one passes.",
+    "Each hidden unit is switched on or off by its own sign.",
+    "One product becomes a gate that decides how much of another product passes.",
     "Shazeer, 2020",
   ],
   qk_norm: [
     "QK-norm",
-    "In large models scores grew until one key took everything.",
-    "Bring each query and each key to one size before they meet.",
+    "In large models the scores grew until one key got all the weight.",
+    "Queries and keys are normed before they are compared.",
     "Dehghani et al., 2023",
   ],
   window: [
     "Window",
-    "The cache grows with every word.",
-    "Look back at 4,095 words. What is further comes through the layers below.",
+    "The cache grows with every token.",
+    "A token attends to itself and the 4,095 tokens before it. The rest arrives through the " +
+      "layers below.",
     "Mistral 7B, 2023",
   ],
 };
@@ -129,7 +131,7 @@ export function verdict(s) {
   if (!changed.length) return "The layer of 2017.";
   if (LLAMA.every((name) => s[name])) {
     if (changed.length === 5) return "A layer of Llama 3.";
-    if (changed.length === 6) return s.window ? "Made as in Mistral 7B." : "Made as in Qwen3.";
+    if (changed.length === 6) return s.window ? "Built like Mistral 7B." : "Built like Qwen3.";
     return "All seven are changed.";
   }
   return `Changed: ${changed.length} of 7.`;
@@ -137,7 +139,7 @@ export function verdict(s) {
 
 // ------------------------------------------------------------------------------------ The drawing
 
-const [PATH, LEFT, MIDDLE, RIGHT] = [46, 96, 224, 352]; // the main path; the branches
+const [PATH, LEFT, MIDDLE, RIGHT] = [46, 96, 224, 352]; // the residual stream; the branches
 const ATTENTION = { y: 86, height: 156, from: 62, to: 256 };
 const NETWORK = { y: 334, height: 66, from: 310, to: 414 };
 const between = (a, b, part) => a + (b - a) * part;
@@ -166,7 +168,7 @@ function named(word, x, y, width, part, more = {}) {
   );
 }
 
-/** A norm: on the main path after the sum, or at the head of its branch. */
+/** A norm: on the residual stream after the sum, or at the head of its branch. */
 function norm(after, before, { norm_first, rms }, key) {
   const word = rms > 0.5 ? "RMSNorm" : "LayerNorm";
   const changed = Math.max(norm_first, rms);
@@ -174,7 +176,7 @@ function norm(after, before, { norm_first, rms }, key) {
   return named(word, x, y, 86, changed, { "data-part": key });
 }
 
-/** From the main path into a sublayer and back to the sum. */
+/** From the residual stream into a sublayer and back to the sum. */
 function branch({ y, height, from, to }) {
   return [
     line(`M${PATH} ${from}H${MIDDLE}V${y}`),
@@ -300,20 +302,20 @@ function drawing(s) {
     "sheet",
     360,
     474,
-    `A layer, from above: the main path of a word, with attention and the feed-forward network ` +
-      `on two branches that come back to it. ${verdict(s)} The expression holds its parts.`,
+    `A layer, from above: the residual stream, with attention and the feed-forward network ` +
+      `on two branches that add to it. ${verdict(s)} The expression holds its parts.`,
     line(`M${PATH} 14V468`, { stroke: "var(--ink)", "stroke-width": 1.5 }),
     line(`M${PATH - 5} 461L${PATH} 469L${PATH + 5} 461`, {
       stroke: "var(--ink)",
       "stroke-width": 1.5,
     }),
-    text("x, a word", PATH + 12, 17, "ink"),
+    text("x, one token", PATH + 12, 17, "ink"),
     element(
       "g",
       { opacity: 1 - now.rotary },
       element("circle", { cx: PATH, cy: 36, r: 9, fill: "var(--page)", stroke: "var(--line)" }),
       line(`M${PATH - 5} 36h10M${PATH} 31v10`, { stroke: "var(--ink)" }),
-      text("its place, as sines", PATH + 16, 40.5, "ink"),
+      text("its position, as sines", PATH + 16, 40.5, "ink"),
     ),
     branch(ATTENTION),
     branch(NETWORK),
@@ -324,7 +326,7 @@ function drawing(s) {
     text("8 of 32 heads", 104, 235),
     heads(now),
     seen(now.window),
-    pill("turned", 182, now.rotary),
+    pill("rotated", 182, now.rotary),
     pill("normed", 210, now.qk_norm),
     network(now),
     norm(284, 62, now, "norm_1"),
@@ -361,7 +363,7 @@ ${NAMES.map(toggle)}</div>`,
     html`<div class="right"><div class="picture">${drawing(s)}</div>
 <div class="readout">
 <p><span class="big" data-part="parameters">${(parameters / 1e6).toFixed(1)} M</span>
-<span>numbers learned, in this layer</span></p>
+<span>parameters in this layer</span></p>
 <p><span class="big" data-part="cache">${(cache / 1e9).toFixed(1)} GB</span>
 <span>cache of 32 such layers after ${whole(TOKENS)} tokens</span></p>
 <p class="verdict" data-part="verdict" role="status">${verdict(s)}</p>
@@ -374,8 +376,9 @@ aria-label="${lines.map(([said]) => said.trim()).join(" ")}">${lines.map(([said,
         `${said}\n`,
       ),
     )}${gap}</pre>`,
-    html`<p class="cell">Sizes of Llama 3 8B throughout; the network of 2017 is four times as wide
-as a word, the window is Mistral 7B’s. Sines are added once, below the first layer.</p>`,
+    html`<p class="cell">All sizes are those of Llama 3 8B, except that the network of 2017 is four
+times as wide as a token and the window is that of Mistral 7B. The sines are added once, before the
+first layer.</p>`,
   ];
 }
 

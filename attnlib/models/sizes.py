@@ -1,0 +1,172 @@
+"""How large a language model is, from its configuration alone: its parameters and its cache."""
+
+from dataclasses import dataclass
+
+from attnlib.inputs import read_size
+from attnlib.models.published import FAMILIES, Fields
+
+
+@dataclass(frozen=True)
+class LayerSizes:
+    """The sizes of one layer.
+
+    Parameters
+    ----------
+    attention, feed_forward, norms : int
+        Their parameters, biases included.
+    unused : int
+        Parameters of `feed_forward` that belong to experts which a token does not use.
+    cached : int
+        How many numbers the cache keeps for each token.
+    window : int or None
+        For how many tokens it keeps them; None is all.
+    """
+
+    attention: int
+    feed_forward: int
+    norms: int
+    unused: int
+    cached: int
+    window: int | None
+
+
+@dataclass(frozen=True)
+class ModelSizes:
+    """The sizes of a language model: its two tables, its layers and its last norm.
+
+    Parameters
+    ----------
+    embedding : int
+        Parameters of the embedding table.
+    unembedding : int
+        Parameters of the output projection; 0 if it is the embedding table.
+    layers : list of LayerSizes
+    last_norm : int
+    """
+
+    embedding: int
+    unembedding: int
+    layers: list
+    last_norm: int
+
+    @property
+    def total(self):
+        """All parameters."""
+        of_layers = sum(each.attention + each.feed_forward + each.norms for each in self.layers)
+        return self.embedding + of_layers + self.last_norm + self.unembedding
+
+    @property
+    def active(self):
+        """The parameters that take part in the products for one token.
+
+        Without experts that it does not use, and without the embedding table where that is no
+        output projection as well: only one row of it is looked up.
+        """
+        looked_up = self.embedding if self.unembedding else 0
+        return self.total - looked_up - sum(each.unused for each in self.layers)
+
+    def cache(self, n_tokens, bytes_each=2):
+        r"""Return how many bytes the cache takes after `n_tokens` tokens.
+
+        .. math:: \text{bytes} \sum_l \min(n, \text{window}_l)\, \text{cached}_l
+        """
+        n_tokens = read_size(n_tokens, "n_tokens")
+        bytes_each = read_size(bytes_each, "bytes_each", least=1)
+        kept = (min(n_tokens, each.window or n_tokens) * each.cached for each in self.layers)
+        return bytes_each * sum(kept)
+
+
+def sizes(config):
+    """Return the sizes of a language model from the dictionary of its config.json.
+
+    Counted is what `causal_lm` supports, and "deepseek_v3" with its latent attention and its
+    experts, but without the extra layers that predict further tokens. Fields that change no size
+    are not looked at.
+
+    Parameters
+    ----------
+    config : dict
+
+    Returns
+    -------
+    ModelSizes
+
+    Raises
+    ------
+    TypeError
+        If `config` is not a dict, or a size is not a whole number.
+    ValueError
+        If the model type is not known, or a size is missing or below 1.
+
+    Source
+    ------
+    The shapes are those of Hugging Face's transformers, version 5.23, with whose models the tests
+    compare the totals.
+    """
+    fields = Fields(config)
+    model_type = fields.required("model_type")
+    if model_type != "deepseek_v3" and model_type not in FAMILIES:
+        known = ", ".join([*FAMILIES, "deepseek_v3"])
+        raise ValueError(f"model_type of config must be one of {known}; got {model_type!r}")
+    n_tokens, d_model = fields.size("vocab_size"), fields.size("hidden_size")
+    if model_type == "deepseek_v3":
+        layers, tied = _deepseek_layers(fields, d_model), False
+    else:
+        family = FAMILIES[model_type]
+        layers, tied = _layers(fields, d_model, family), family.tied
+    tied = fields.either("tie_word_embeddings", [True, False], tied)
+    table = n_tokens * d_model
+    return ModelSizes(table, 0 if tied else table, layers, d_model)
+
+
+def _layers(fields, d_model, family):
+    """Return the sizes of the layers of a model that `causal_lm` supports."""
+    n_layers, n_heads = fields.size("num_hidden_layers"), fields.size("num_attention_heads")
+    n_kv_heads = fields.size("num_key_value_heads", n_heads)
+    d = fields.size("head_dim", max(d_model // n_heads, 1))
+    of_queries, of_keys = n_heads * d, n_kv_heads * d
+    biased = family.biased and fields.either("attention_bias", [True, False], False)
+    attention = 2 * d_model * (of_queries + of_keys)
+    attention += biased * (of_queries + 2 * of_keys + d_model) + family.sinks * n_heads
+    norms = len(family.norms) * d_model
+    norms += {"": 0, "each": 2 * d, "all": of_queries + of_keys}[family.norms_of_heads]
+    feed_forward, unused = _network(fields, d_model)
+    return [
+        LayerSizes(attention, feed_forward, norms, unused, 2 * of_keys, window)
+        for window in family.windows(fields, n_layers)
+    ]
+
+
+def _network(fields, d_model):
+    """Return the parameters of a feed-forward network, and those that a token does not use."""
+    d_ff = fields.size("intermediate_size")
+    if fields.value("num_local_experts") is None:
+        biased = fields.either("mlp_bias", [True, False], False)
+        return 3 * d_model * d_ff + biased * (2 * d_ff + d_model), 0
+    n, k = fields.size("num_local_experts"), fields.size("num_experts_per_tok")
+    expert = 3 * d_model * d_ff + 2 * d_ff + d_model
+    return n * expert + d_model * n + n, (n - k) * expert
+
+
+def _deepseek_layers(fields, d_model):
+    """Return the sizes of the layers of DeepSeek V3: latent attention, and experts after a few."""
+    n_layers, n_heads = fields.size("num_hidden_layers"), fields.size("num_attention_heads")
+    of_query, of_latent = fields.size("q_lora_rank"), fields.size("kv_lora_rank")
+    plain, turned = fields.size("qk_nope_head_dim"), fields.size("qk_rope_head_dim")
+    d_v = fields.size("v_head_dim")
+    cached = of_latent + turned
+    attention = d_model * (of_query + cached) + of_query * n_heads * (plain + turned)
+    attention += of_latent * n_heads * (plain + d_v) + n_heads * d_v * d_model
+    norms = 2 * d_model + of_query + of_latent
+    expert = 3 * d_model * fields.size("moe_intermediate_size")
+    n, k = fields.size("n_routed_experts"), fields.size("num_experts_per_tok")
+    router = n * d_model
+    experts = (n + fields.size("n_shared_experts")) * expert + router
+    dense = 3 * d_model * fields.size("intermediate_size")
+    first = read_size(fields.required("first_k_dense_replace"), "first_k_dense_replace of config")
+    return [
+        LayerSizes(attention, dense, norms, 0, cached, None)
+        if i < first
+        else LayerSizes(attention, experts, norms, (n - k) * expert, cached, None)
+        for i in range(n_layers)
+    ]

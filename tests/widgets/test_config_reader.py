@@ -1,0 +1,166 @@
+"""ConfigReader and the sizes behind it: against the models themselves, and its expression."""
+
+import copy
+import inspect
+import json
+import os
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+
+import attnlib
+from attnlib.models import causal_lm, sizes
+from attnlib.widgets import ConfigReader
+from attnlib.widgets.config_reader import PUBLISHED
+from tests.helpers import raises, steady
+from tests.test_causal_lm import PUBLISHED as SMALL
+from tests.widgets.pictures import js, run
+from tests.widgets.samples import SAMPLES
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # read when transformers is imported
+
+# Billions of parameters, in all and for each token, as the reports of the models give them:
+# Llama 3.1 "8B", Qwen3 8.2, Gemma 3 .302 + .698, gpt-oss 20.91 and 3.61, DeepSeek V3 671 and 37.
+REPORTED = {
+    "Llama 3.1 8B": (8.0, None), "Qwen3 8B": (8.2, None), "Gemma 3 1B": (1.0, None),
+    "gpt-oss 20B": (20.91, 3.61), "DeepSeek V3": (671, 37),
+}  # fmt: skip
+
+
+def in_transformers(config):
+    """A model of transformers with this configuration, without any numbers."""
+    import torch
+    import transformers
+
+    own = transformers.AutoConfig.for_model(**copy.deepcopy(config))
+    with torch.device("meta"):
+        return transformers.AutoModelForCausalLM.from_config(own)
+
+
+@pytest.mark.parametrize("config", [*PUBLISHED.values(), *SMALL.values()])
+def test_the_total_is_that_of_the_model(config):
+    model = in_transformers(config)
+    assert sizes(config).total == sum(each.numel() for each in model.parameters())
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_totals_are_those_of_the_reports(name):
+    total, active = REPORTED[name]
+    found = sizes(PUBLISHED[name])
+    digits = 0 if total > 100 else 1 if active is None else 2
+    assert round(found.total / 1e9, digits) == total
+    assert active is None or round(found.active / 1e9, digits) == active
+
+
+def test_the_cache_is_that_of_the_model():
+    """19 tokens through a small model with windows of 7: the numbers in its cache.
+
+    Between two tokens it holds 6 in a window, and the 7th while the next token is read.
+    """
+    config = SMALL["Gemma 3"]
+    weights = {name: 0.1 + 0 * each for name, each in _weights(config).items()}
+    model = causal_lm(config, weights)
+    cache = model.cache()
+    model([3] * 19, cache=cache)
+    held = sum(each.size for layer in cache.layers for each in (layer.keys, layer.values))
+    found = sizes(config)
+    read = sum(each.cached for each in found.layers if each.window)
+    assert found.cache(19, bytes_each=2) == 2 * (held + read)
+
+
+def _weights(config):
+    import torch
+
+    model = in_transformers(config)
+    return {
+        name: torch.ones(each.shape).numpy()
+        for name, each in model.state_dict().items()
+        if name != "lm_head.weight"
+    }
+
+
+@settings(steady, max_examples=25)
+@given(widget=SAMPLES[ConfigReader])
+def test_javascript_counts_what_python_counts(widget):
+    found = widget.sizes
+    counted = js(widget, "compute(state)")
+    assert [counted[name] for name in ("total", "active", "cache")] == [
+        found.total, found.active, found.cache(widget.tokens)
+    ]  # fmt: skip
+    assert run(js(widget, "code(state)"))["printed"] == [
+        f"{found.total} {found.active} {found.cache(widget.tokens)}"
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "Mistral"])
+def test_the_expression_is_the_layer_that_causal_lm_builds(name):
+    """Which norms, which scale, which sink it has; and the names of its arguments."""
+    config = SMALL[name]
+    widget = ConfigReader(config=json.dumps(config))
+    lines = js(widget, "expression(state)")
+    made = {}
+
+    def stand_in(kind, *args, **kwargs):
+        made[kind.__name__] = inspect.signature(kind).bind(*args, **kwargs).arguments
+        return kind.__name__
+
+    parts = "EncoderLayer MultiHeadAttention SwiGLU MixtureOfExperts RMSNorm".split()
+    names = {part: partial(stand_in, getattr(attnlib, part)) for part in parts}
+    names |= {"partial": partial, "rotary": attnlib.rotary}
+    names |= dict.fromkeys(
+        "w_q w_k w_v w_o w_gate w_up w_down w_router experts sinks frequencies gain norm_q norm_k "
+        "gamma_1 gamma_2 gamma_3 gamma_4 gamma_q gamma_k".split(),
+        "an array",
+    )
+    eval("\n".join(line for line in lines if not line.startswith("#")), names)
+    layer = causal_lm(config, {**_weights(config), **_head(config)}).layers[0]
+    for norm in ("norm_1", "norm_2", "after_1", "after_2"):
+        has = made["EncoderLayer"].get(norm) not in (None, "None")
+        assert has == (getattr(layer, norm) is not None), norm
+    attention = made["MultiHeadAttention"]
+    for part in ("norm_q", "norm_k", "sink", "scale"):
+        assert (part in attention) == (getattr(layer.attention, part) is not None), part
+    assert attention.get("scale") == pytest.approx(layer.attention.scale)
+    assert attention["n_heads"] == layer.attention.n_heads
+    assert attention["n_kv_heads"] == layer.attention.n_kv_heads
+    assert ("MixtureOfExperts" in made) == isinstance(layer.feed_forward, attnlib.MixtureOfExperts)
+
+
+def _head(config):
+    """The output projection, where it is not the embedding table."""
+    model = in_transformers(config)
+    tied = config.get("tie_word_embeddings", config["model_type"] == "gemma3_text")
+    shape = model.state_dict()["lm_head.weight"].shape
+    import torch
+
+    return {} if tied else {"lm_head.weight": torch.ones(shape).numpy()}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not JSON"),
+        ("[1]", "from { to }"),
+        ('{"model_type": "mamba"}', "model_type must be one of"),
+        ('{"model_type": "__proto__"}', "model_type must be one of"),
+        (json.dumps(PUBLISHED["Qwen3 8B"] | {"num_hidden_layers": "4"}), "num_hidden_layers"),
+        (json.dumps(PUBLISHED["Qwen3 8B"] | {"num_hidden_layers": 10**9}), "at most 1000"),
+        (json.dumps(PUBLISHED["Qwen3 8B"] | {"vocab_size": 1.5}), "vocab_size"),
+        (json.dumps({"x": "y" * 20_000}), "at most 20,000 letters"),
+    ],
+)
+def test_what_it_cannot_read_it_says(text, said):
+    assert said in js(ConfigReader(), f"complaint({json.dumps(text)})")
+
+
+def test_errors_of_sizes():
+    with raises(TypeError, "config must be a dict; got list"):
+        sizes([])
+    with raises(ValueError, "config must have the field model_type; got none"):
+        sizes({})
+    known = "llama, mistral, qwen3, olmo2, gemma3_text, gpt_oss, deepseek_v3"
+    with raises(ValueError, f"model_type of config must be one of {known}; got 'mamba'"):
+        sizes({"model_type": "mamba"})
+    with raises(ValueError, "hidden_size of config must be 1 or more; got 0"):
+        sizes(PUBLISHED["Qwen3 8B"] | {"hidden_size": 0})
