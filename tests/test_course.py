@@ -240,17 +240,17 @@ def add_part(book, name):
 
 def test_a_part_has_its_name_in_the_readme_and_its_card_on_the_start_page(book):
     add_chapter(book)
-    add_part(book, "II. The layer")
+    add_part(book, "II. The model")
     refresh(book)
     readme = (book / "README.md").read_text("utf-8")
     first = "**I. The idea**\n\n1. [Rows](chapters/01-rows.ipynb)\n\n"
-    assert first + "**II. The layer**\n\n2. [Columns](" in readme
+    assert first + "**II. The model**\n\n2. [Columns](" in readme
     assert readme.endswith("<!-- end of chapters -->\n\nThe end.\n")
     cards = course.cards(course.read(book))
     assert re.findall(r"^## .+|^- \[\]\(\S+\)", cards, re.MULTILINE) == [
         "## I. The idea",
         "- [](chapters/01-rows.ipynb)",
-        "## II. The layer",
+        "## II. The model",
         "- [](chapters/02-columns.ipynb)",
     ]
 

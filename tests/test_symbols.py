@@ -362,9 +362,16 @@ EQUATIONS = {
         {"x": X, "W_gate": FFN.w_1, "W_up": FFN.w_1[::-1], "W_down": FFN.w_2}, "output",
         attnlib.SwiGLU(FFN.w_1, FFN.w_1[::-1], FFN.w_2)(X),
     ),
-    "eq-linear-state": (  # the second of two tokens: shares are products of phi, no powers
-        {"H": np.outer(ONE, V[0]), "g": ONE, "phi_k": A[3], "v": V[1], "phi_q": A[4]}, "z",
-        np.average(V[:2], axis=0, weights=[A[4] @ ONE, A[4] @ A[3]]),
+    "eq-linear-state": (  # the second of two tokens, whose state holds the first
+        {"state": np.outer(A[3], V[0]), "key": A[4], "value": V[1], "query": A[2]}, "output",
+        attnlib.linear_attention(A[[3, 2]], A[[3, 4]], V[:2])[-1],
+    ),
+    "eq-delta-rule": (
+        {"state": np.outer(A[3], V[0]), "key": A[4], "value": V[1], "beta": 0.3}, "state",
+        np.outer(A[3], V[0]) + 0.3 * np.outer(A[4], V[1] - V[0] * (A[3] @ A[4])),
+    ),
+    "eq-sink": (
+        {"scores": A[4], "sink": 0.7}, "weights", np.exp(A[4]) / (np.exp(0.7) + np.exp(A[4]).sum())
     ),
     "eq-empty-row": (
         {"masked": masked_scores(row_is_empty=True)}, "A",

@@ -1,7 +1,7 @@
 """Train small models on associative recall and store how much each kind of attention recalls.
 
-A text is up to N_PAIRS pairs, each a token that holds a key and a value, and then the keys alone, in
-another order: each has to be answered by its last value. In half of the texts every key is new; in
+A text is up to N_PAIRS pairs, each a token that holds a key and a value, and then the keys alone,
+in another order: each has to be answered by its last value. In half of the texts every key is new; in
 the others the second half of the pairs has the keys of the first half, with other values. A model
 has learned positions and two layers of attention with residuals, and they differ in the attention
 alone. `python -m tools.recall` takes about fifteen minutes and writes attnlib/data/recall.json,
@@ -41,6 +41,7 @@ class Attention(nn.Module):
         self.rate = nn.Linear(D_MODEL, 1)
 
     def forward(self, x):
+        """Return what the head adds to tokens (batch, n, D_MODEL)."""
         y = self.norm(x)
         q, k, v = self.q(y), self.k(y), self.v(y)
         n = x.shape[1]
@@ -74,6 +75,7 @@ class Model(nn.Module):
         self.norm, self.out = nn.RMSNorm(D_MODEL), nn.Linear(D_MODEL, N_VALUES, bias=False)
 
     def forward(self, keys, values):
+        """Return the logits (batch, n, N_VALUES) of the value that each token asks for."""
         x = self.keys(keys) + self.values(values) + self.positions.weight[: keys.shape[1]]
         for layer in self.layers:
             x = x + layer(x)
