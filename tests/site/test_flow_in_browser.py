@@ -196,3 +196,23 @@ def test_nothing_moves_from_stage_to_stage(browser, tmp_path, width, made):
         yield
 
     assert_nothing_moves(browser, (tmp_path / "page.html").as_uri(), width, states)
+
+
+def test_a_model_writes_to_the_end_and_starts_again(page, tmp_path):
+    write_page(tmp_path, Flow.gpt())
+    wake(page, (tmp_path / "page.html").as_uri())
+    text, write = page.locator(".written"), page.locator("[name=write]")
+    for word in ("drink", "tea", "<end>"):
+        write.click()
+        page.locator(".written b", has_text=word).wait_for()
+    assert text.inner_text() == "tea not bad drink tea <end>" and write.is_disabled()
+    page.locator("[name=again]").click()
+    page.locator("[name=feed_forward]").click()
+    write.click()
+    page.locator(".written b", has_text="leave").wait_for()
+    assert text.inner_text() == "tea not bad leave"
+    page.locator("[name=prompt]").select_option("coffee good")
+    page.locator(".account caption", has_text="after good").wait_for()
+    assert page.evaluate("document.querySelector('.widget-slot').model.get('tokens')") == [
+        "coffee", "good"
+    ]  # fmt: skip
