@@ -20,6 +20,7 @@ from attnlib.widgets.quiz import Quiz
 from attnlib.widgets.scaling_explorer import ScalingExplorer
 from attnlib.widgets.swap import Swap
 from attnlib.widgets.then_and_now import ThenAndNow
+from attnlib.widgets.trainer import Trainer
 
 __all__ = [
     "AttentionExplorer",
@@ -42,4 +43,5 @@ __all__ = [
     "ScalingExplorer",
     "Swap",
     "ThenAndNow",
+    "Trainer",
 ]

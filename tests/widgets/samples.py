@@ -28,6 +28,7 @@ from attnlib.widgets import (
     ScalingExplorer,
     Swap,
     ThenAndNow,
+    Trainer,
     backwards,
     plane,
 )
@@ -320,6 +321,9 @@ SAMPLES = {
     Plane: planes(),
     Swap: st.builds(Swap, **bounded(Swap)),
     ThenAndNow: st.builds(ThenAndNow, **bounded(ThenAndNow)),
+    Trainer: st.builds(
+        Trainer, text=st.text("abcdefghijklmnop", min_size=1, max_size=24), **bounded(Trainer)
+    ),
     PositionsExplorer: st.builds(
         PositionsExplorer,
         **bounded(PositionsExplorer, d_model=st.integers(1, 64).map(lambda pairs: 2 * pairs)),
