@@ -83,7 +83,7 @@ def test_the_needed_heads_look_where_the_task_says(model, tests):
 
 
 def test_without_the_price_one_head_stands_in_for_another(tests):
-    model = induction.load(2, priced=False)
+    model = induction.load(2, penalized=False)
     each = [without(model, (1, head)).accuracy(*tests) for head in (0, 1)]
     assert min(each) > 0.7 and without(model, (1, 0), (1, 1)).accuracy(*tests) < 0.25
 
@@ -111,9 +111,9 @@ def test_without_leaves_the_model_as_it_was(model, tests):
     np.testing.assert_array_equal(model(tests[0][:3])[0], scores)
 
 
-@pytest.mark.parametrize(("n_layers", "priced"), [(1, True), (2, True), (2, False)])
-def test_equals_torch(n_layers, priced, tests):
-    model, (tokens, _) = induction.load(n_layers, priced=priced), tests
+@pytest.mark.parametrize(("n_layers", "penalized"), [(1, True), (2, True), (2, False)])
+def test_equals_torch(n_layers, penalized, tests):
+    model, (tokens, _) = induction.load(n_layers, penalized=penalized), tests
     reference = train.Model(n_layers).eval()
     reference.encoder.load_state_dict(bridge.to_torch(model.encoder).state_dict())
     with torch.no_grad():
@@ -137,7 +137,7 @@ def test_the_future_does_not_leak(model, tests):
 def test_weights_are_small_and_need_no_pickle():
     assert induction.WEIGHTS.stat().st_size < 100 * 1024
     with np.load(induction.WEIGHTS, allow_pickle=False) as stored:
-        assert {name.partition("/")[0] for name in stored} == {"1", "2", "2 unpriced"}
+        assert {name.partition("/")[0] for name in stored} == {"1", "2", "2 unpenalized", "longer"}
         assert all(np.isfinite(stored[name]).all() for name in stored)
 
 

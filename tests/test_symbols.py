@@ -334,8 +334,9 @@ EQUATIONS = {
     "eq-back-price": (
         {"P": attnlib.softmax(LOGITS), "Y": RIGHT, "n": N}, "d_scores", nudged(price, LOGITS)
     ),
-    "eq-letters-shares": (
-        {"H": X, "W_out": W_Q, "b_out": W_Q[0]}, "shares", attnlib.softmax(X @ W_Q + W_Q[0])
+    "eq-letters-probabilities": (
+        {"H": X, "W_out": W_Q, "b_out": W_Q[0]}, "probabilities",
+        attnlib.softmax(X @ W_Q + W_Q[0]),
     ),
     "eq-online-softmax": (
         {"m": -np.inf, "l": 0.0, "o": 0.0, "s": SCALED[2], "V": V}, "o",

@@ -4,6 +4,7 @@
 """
 
 import copy
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from attnlib.positions import sinusoidal_positions
 N_TOKENS, LENGTH = 16, 24  # the vocabulary, and how long the sentences in training were
 NO_ANSWER = -1
 FINENESS = 1024  # a stored weight is a whole number of these parts of 1: half of the bytes
-WEIGHTS = Path(__file__).resolve().parent.parent / "data" / "induction.npz"
+DATA = Path(__file__).resolve().parent.parent / "data"
+WEIGHTS = DATA / "induction.npz"
+MEASURED = DATA / "trainer.json"
 
 _ATTENTION = ("w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v", "b_o")
 _MODEL = ("embedding", "w_out", "b_out")
@@ -160,7 +163,7 @@ def without(model, *heads):
     return reduced
 
 
-def load(n_layers=2, *, priced=True, dtype=np.float32):
+def load(n_layers=2, *, penalized=True, dtype=np.float32):
     """Return a model that `make train` trained, with one layer or with two.
 
     It was trained in float32; in float64 its answers are the same on every machine, to the digits
@@ -169,8 +172,8 @@ def load(n_layers=2, *, priced=True, dtype=np.float32):
     Parameters
     ----------
     n_layers : {1, 2}
-    priced : bool
-        Of two layers, the model whose heads paid for the size of W_O, or the one whose did not.
+    penalized : bool
+        Of two layers, the model with a weight penalty on W_O in its training, or the one without.
     dtype : numpy.dtype
 
     Raises
@@ -183,7 +186,7 @@ def load(n_layers=2, *, priced=True, dtype=np.float32):
     dtype = read_dtype(dtype)
     if n_layers not in (1, 2):
         raise ValueError(f"n_layers must be 1 or 2; got {n_layers!r}")
-    name = "1" if n_layers == 1 else "2" if priced else "2 unpriced"
+    name = "1" if n_layers == 1 else "2" if penalized else "2 unpenalized"
     return unpack(stored(name), dtype)
 
 
@@ -192,6 +195,16 @@ def stored(name):
     with np.load(WEIGHTS, allow_pickle=False) as file:
         names = [each for each in file if each.startswith(f"{name}/")]
         return {each.removeprefix(f"{name}/"): file[each] for each in names}
+
+
+def trained_in_page():
+    """Return what `benchmarks/trainer.py` measured of the widget `Trainer`: by setting, by seed.
+
+    Each entry holds `accuracy` on new sentences, the step at which a smoothed accuracy passed 0.95
+    as `learned` (or None), the first and the last step of the `drop` of the loss (or None), and the
+    mean weights of the best heads, `one_back` in the first layer and `on_answer` in the last one.
+    """
+    return json.loads(MEASURED.read_text(encoding="utf-8"))
 
 
 def unpack(arrays, dtype=np.float32):

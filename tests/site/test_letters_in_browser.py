@@ -72,9 +72,9 @@ def test_heads_that_are_off_change_the_answer_and_the_score(live):
     live.locator(".board [aria-pressed=true]").press("ArrowRight")
     assert shows(live, off=[[0, 0], [1, 1]])
     assert live.get_by_label("head 2").nth(1).is_checked() is False
-    live.get_by_label("without a price").check()
-    assert shows(live, off=[[0, 0], [1, 1]], model="unpriced")
-    measured = Letters(off=[[0, 0], [1, 1]], model="unpriced").score
+    live.get_by_label("without a weight penalty").check()
+    assert shows(live, off=[[0, 0], [1, 1]], model="unpenalized")
+    measured = Letters(off=[[0, 0], [1, 1]], model="unpenalized").score
     assert wait_for_score(live) == pytest.approx(measured, abs=6e-4)
     live.get_by_role("button", name="Reset").click()
     assert shows(live)
@@ -88,7 +88,7 @@ def test_the_slot_reads_texts_as_attnlib_does(live):
     for found, text in zip(live.evaluate(read, written), written, strict=True):
         made = Letters(text=text)
         assert found["tokens"] == list(text)
-        assert abs(made.shares - found["shares"]).max() < 1e-9
+        assert abs(made.probabilities - found["probabilities"]).max() < 1e-9
         assert abs(made.weights - found["weights"]).max() < 1e-9
     refused = "document.querySelector('.widget-slot').read('xyz').catch(error => error.message)"
     assert "1 to 24 letters from a to p; got xyz" in live.evaluate(refused)

@@ -22,13 +22,13 @@ HEADS = [[layer, head] for layer in (0, 1) for head in (0, 1)]
 @given(made=letters)
 def test_javascript_reads_as_attnlib_reads(made):
     found = js(made, "compute(state)")
-    np.testing.assert_allclose(found["shares"], made.shares, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found["probabilities"], made.probabilities, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found["weights"], made.weights, rtol=0, atol=1e-9)
     assert LETTERS[found["says"]] == made.says
     assert found["position"] == min(made.place, len(made.text) - 1)
 
 
-@pytest.mark.parametrize("model", ["priced", "unpriced"])
+@pytest.mark.parametrize("model", ["penalized", "unpenalized"])
 def test_one_test_sentence_is_marked_as_attnlib_marks_it(model):
     tokens, answers = (each[3:4] for each in held_out())
     for off in ([], [[0, 0]], HEADS):
@@ -58,8 +58,8 @@ def test_what_layer_1_copies_is_the_letter_before_unless_its_head_is_off():
 
 def test_sources_are_where_most_is_added():
     """By hand, with all rows and matrices of attnlib: the largest part of the sum over heads."""
-    made = Letters(text="nbbcapnnbco", model="unpriced", off=[[0, 1]])
-    model = induction.load(2, priced=False, dtype=np.float64)
+    made = Letters(text="nbbcapnnbco", model="unpenalized", off=[[0, 1]])
+    model = induction.load(2, penalized=False, dtype=np.float64)
     layer = model.encoder.layers[0]
     x = model.embedding[made.tokens] + induction.sinusoidal_positions(11, 32)
     values = (layer.norm_1(x) @ layer.attention.w_v + layer.attention.b_v)[:, :16]
@@ -75,7 +75,7 @@ def test_sources_are_where_most_is_added():
 @given(made=letters)
 def test_copied_code_says_what_the_page_says(made):
     names = run(js(made, "code(state)"))
-    np.testing.assert_allclose(names["shares"], made.shares, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(names["probabilities"], made.probabilities, rtol=0, atol=1e-12)
     assert names["printed"][0].split()[1] == made.says
 
 
@@ -96,10 +96,10 @@ def test_picture_says_what_it_shows():
 
 
 def test_bars_are_shares():
-    made = Letters(text="abcab", model="unpriced")
+    made = Letters(text="abcab", model="unpenalized")
     bars = picture(made).select("[data-part=bars] span")
-    drawn = [float(bar["style"].removeprefix("--share:")) for bar in bars]
-    np.testing.assert_allclose(drawn, made.shares[-1], atol=5e-5)
+    drawn = [float(bar["style"].removeprefix("--probability:")) for bar in bars]
+    np.testing.assert_allclose(drawn, made.probabilities[-1], atol=5e-5)
     assert [bar.get_text() for bar in bars if bar.get("class")] == [made.says] == ["c"]
 
 

@@ -12,15 +12,16 @@ from attnlib.models import induction
 from attnlib.widgets.kit.base import CourseWidget, Whole
 
 LETTERS = "abcdefghijklmnop"
-MODELS = {"priced": "2", "unpriced": "2 unpriced"}  # a trait's value: a name in the file of weights
+# A value of the trait: its name in the file of weights.
+MODELS = {"penalized": "2", "unpenalized": "2 unpenalized"}
 
 
 class Letters(CourseWidget):
     """Letters that a model of two layers reads, and what it makes of them.
 
     The model answers each letter with what followed it the last time. Lines show where its heads
-    look, bars the shares of the next letter; each head can be switched off, and the page measures
-    on test sentences how many answers are right without it. See `attnlib.models.induction`.
+    look, bars the probability of each letter; each head can be switched off, and the page measures
+    the accuracy without it on test sentences. See `attnlib.models.induction`.
 
     Parameters
     ----------
@@ -30,8 +31,8 @@ class Letters(CourseWidget):
         The letter that is asked at, from 0; past the end of the text it is the last one.
     off : list of [layer, head]
         The heads that add nothing, both counted from 0.
-    model : {"priced", "unpriced"}
-        The model whose heads paid for the size of W_O in training, or the one whose did not.
+    model : {"penalized", "unpenalized"}
+        The model that was trained with a weight penalty on W_O, or the one without.
 
     Raises
     ------
@@ -45,7 +46,7 @@ class Letters(CourseWidget):
     text = traitlets.Unicode("cfakdcgbfaec").tag(sync=True)
     place = Whole(0, induction.LENGTH - 1, induction.LENGTH - 1).tag(sync=True)
     off = traitlets.List().tag(sync=True)
-    model = traitlets.Enum(list(MODELS), "priced").tag(sync=True)
+    model = traitlets.Enum(list(MODELS), "penalized").tag(sync=True)
     models = traitlets.Dict(read_only=True).tag(sync=True, constant=True)
     tests = traitlets.Unicode(read_only=True).tag(sync=True, constant=True)
 
@@ -82,8 +83,8 @@ class Letters(CourseWidget):
         return np.array([LETTERS.index(letter) for letter in self.text])
 
     @property
-    def shares(self):
-        """The share of each letter as the next one, at each place, (n, 16)."""
+    def probabilities(self):
+        """The probability of each letter as the next one, at each place, (n, 16)."""
         return softmax(self._reads()[0])
 
     @property
@@ -93,12 +94,12 @@ class Letters(CourseWidget):
 
     @property
     def says(self):
-        """The letter that the model gives the largest share at the place that is asked at."""
-        return LETTERS[self.shares[min(self.place, len(self.text) - 1)].argmax()]
+        """The most probable letter at the place that is asked at."""
+        return LETTERS[self.probabilities[min(self.place, len(self.text) - 1)].argmax()]
 
     @property
     def score(self):
-        """The share of right answers on the test sentences."""
+        """The accuracy on the test sentences."""
         return self._left().accuracy(*induction.held_out())
 
     def _left(self):
@@ -114,7 +115,7 @@ def _written(tokens):
 
 @functools.cache
 def _model(name):
-    return induction.load(2, priced=name == "priced", dtype=np.float64)
+    return induction.load(2, penalized=name == "penalized", dtype=np.float64)
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 /**
  * Letters: a small GPT that reads letters, live. Its two layers as lines between the letters, the
- * shares of the next letter, heads that can be switched off, and the score of what is left.
+ * probabilities of the next letter, heads that can be switched off, and the accuracy of what is left.
  *
  * `model.js` computes.
  */
@@ -13,7 +13,7 @@ import { copied, isOff, LETTERS, read, unpack } from "./model.js";
 export const layout = "abh-instrument";
 
 /**
- * Shares of right answers by model and heads, as far as measured in this page; a weight under the
+ * Accuracies by model and heads, as far as measured in this page; a weight under the
  * microscope, of [layer, head].
  */
 export const pageState = { scores: {}, lens: null, lensed: [1, 0] };
@@ -35,8 +35,8 @@ export const shared = {
 export const label = () => "A small GPT that reads letters";
 
 const MODELS = {
-  priced: html`with a price on the size of <i>W<sub>O</sub></i>`,
-  unpriced: "without a price",
+  penalized: html`with a weight penalty on <i>W<sub>O</sub></i>`,
+  unpenalized: "without a weight penalty",
 };
 const LAYERS = [0, 1];
 const HEADS = [0, 1];
@@ -58,12 +58,12 @@ function modelOf({ models: packed, model }) {
 export function compute(s) {
   const found = read(modelOf(s), tokensOf(s.text), s.off);
   const position = Math.min(s.place, s.text.length - 1);
-  const shares = found.shares[position];
+  const probabilities = found.probabilities[position];
   return {
     position,
-    says: shares.indexOf(Math.max(...shares)),
+    says: probabilities.indexOf(Math.max(...probabilities)),
     copied: copied(modelOf(s), found, s.off),
-    shares: found.shares,
+    probabilities: found.probabilities,
     weights: found.weights,
   };
 }
@@ -104,9 +104,9 @@ function answers(tokens) {
 /** How many of a sentence's answers are right, and how many there are. */
 export function mark(s, at) {
   const tokens = tokensOf(s.tests.slice(at, at + LONGEST));
-  const { shares } = read(modelOf(s), tokens, s.off);
+  const { probabilities } = read(modelOf(s), tokens, s.off);
   const answered = answers(tokens)
-    .map((answer, i) => ({ answer, row: shares[i] }))
+    .map((answer, i) => ({ answer, row: probabilities[i] }))
     .filter(({ answer }) => answer >= 0);
   const right = answered.filter(({ answer, row }) => row.indexOf(Math.max(...row)) === answer);
   return [right.length, answered.length];
@@ -223,15 +223,15 @@ ${element(
 )}</div>`;
 }
 
-/** The shares of all letters at the position of the query. */
-function bars({ shares, position, says }) {
-  const next = shares[position];
+/** The probabilities of all letters at the position of the query. */
+function bars({ probabilities, position, says }) {
+  const next = probabilities[position];
   return html`<div class="bars" data-part="bars" role="img"
 aria-label="${Array.from(LETTERS, (letter, k) => `${letter} ${two(next[k])}`).join(", ")}">
 ${Array.from(LETTERS, (letter, k) =>
   element(
     "span",
-    { style: `--share: ${next[k].toFixed(4)}`, class: k === says && "most" },
+    { style: `--probability: ${next[k].toFixed(4)}`, class: k === says && "most" },
     element("i"),
     letter,
   ),
@@ -242,7 +242,7 @@ ${Array.from(LETTERS, (letter, k) =>
 const SETS = [[], [1], [0], [0, 1]];
 const LEFT = ["both", "head 1", "head 2", "none"];
 
-/** The score of every set of heads: a button each, in a table. */
+/** The accuracy of every set of heads: a button each, in a table. */
 function board({ off, model, scores }) {
   const now = setting(model, off);
   const cell = (first, second, a, b) => {
@@ -266,7 +266,7 @@ function board({ off, model, scores }) {
     )}</td>`;
   };
   return html`<table class="board" role="grid"
-aria-label="Share of right answers for each set of heads" data-part="board">
+aria-label="Accuracy for each set of heads" data-part="board">
 <tr><td></td><th scope="colgroup" colspan="4">layer 2 keeps</th></tr>
 <tr><th scope="col">layer 1 keeps</th>${LEFT.map((name) => html`<th scope="col">${name}</th>`)}</tr>
 ${SETS.map(
@@ -296,10 +296,10 @@ const speaker = ({ off }) =>
 /** In words what a head of layer 2 looks at, and what comes of it. */
 function inWords(s, now) {
   const { text, off } = s;
-  const { position, weights, shares, says, copied: sources } = now;
+  const { position, weights, probabilities, says, copied: sources } = now;
   const one = speaker(s);
   const answer = html`The model says <b class="value">${LETTERS[says]}</b>
-(${two(shares[position][says])}). ${verdict(s, now)}`;
+(${two(probabilities[position][says])}). ${verdict(s, now)}`;
   if (isOff(off, 1, one)) return html`No head of layer 2 is on. ${answer}`;
   const row = weights[1][one][position];
   const j = row.indexOf(Math.max(...row));
@@ -354,8 +354,8 @@ data-part="explanation">${element(
       inWords(s, now),
     )}</p><button type="button" name="why">Why?</button></div>`,
     bars(now),
-    html`<div class="score"><p>Right answers in ${s.tests.length / LONGEST} test sentences with
-these heads, measured in this page: <b class="big"
+    html`<div class="score"><p>Accuracy on ${s.tests.length / LONGEST} test sentences with these
+heads, measured in this page: <b class="big"
 data-part="score">${s.scores[setting(s.model, s.off)] ?? "?"}</b></p>
 <div class="trained" role="group"
 aria-label="How the model was trained"><p>Trained</p>${Object.keys(MODELS).map(
@@ -368,7 +368,7 @@ aria-label="How the model was trained"><p>Trained</p>${Object.keys(MODELS).map(
   ];
 }
 
-function tables({ text }, { position, weights, shares }) {
+function tables({ text }, { position, weights, probabilities }) {
   const names = LAYERS.flatMap((l) => HEADS.map((h) => `layer ${l + 1}, head ${h + 1}`));
   const rows = Array.from(text.slice(0, position + 1), (letter, j) => [
     `${j + 1}: ${letter}`,
@@ -377,9 +377,9 @@ function tables({ text }, { position, weights, shares }) {
   return [
     table(`Weights of letter ${position + 1}, ${text[position]}`, ["letter", ...names], rows),
     table(
-      "Shares of the next letter",
-      ["letter", "share"],
-      Array.from(LETTERS, (letter, k) => [letter, two(shares[position][k])]),
+      "Probabilities of the next letter",
+      ["letter", "probability"],
+      Array.from(LETTERS, (letter, k) => [letter, two(probabilities[position][k])]),
     ),
   ];
 }
@@ -394,12 +394,12 @@ export function code({ text, place, off, model }) {
     "",
     `letters = "${LETTERS}"`,
     `text = "${text}"`,
-    `model = induction.load(2, priced=${model === "priced" ? "True" : "False"}, dtype=np.float64)`,
+    `model = induction.load(2, penalized=${model === "penalized" ? "True" : "False"}, dtype=np.float64)`,
     `model = induction.without(model${heads})  # (layer, head), counted from 0, that add nothing`,
     "scores, weights = model([letters.index(letter) for letter in text])",
-    "shares = softmax(scores)",
+    "probabilities = softmax(scores)",
     `position = ${Math.min(place, text.length - 1)}`,
-    "answer = shares[position]",
+    "answer = probabilities[position]",
     "print(text[: position + 1], letters[answer.argmax()], answer.max().round(2))",
   ];
 }
@@ -506,7 +506,11 @@ export function live(view) {
   view.root.parentElement.read = async (text) => {
     if (!isText(text))
       throw new TypeError(`text must be 1 to ${LONGEST} letters from a to p; got ${text}`);
-    const { shares, weights } = read(modelOf(view.state()), tokensOf(text), view.state().off);
-    return { tokens: Array.from(text), shares, weights };
+    const { probabilities, weights } = read(
+      modelOf(view.state()),
+      tokensOf(text),
+      view.state().off,
+    );
+    return { tokens: Array.from(text), probabilities, weights };
   };
 }

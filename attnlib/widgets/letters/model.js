@@ -117,7 +117,7 @@ function position(p, d_model) {
 
 /**
  * What the model makes of tokens (numbers of letters) while the heads `off`, [layer, head], add
- * nothing: shares (n, 16), and weights by layer and head, each (n, n). `steps` holds, of each
+ * nothing: probabilities (n, 16), and weights by layer and head, each (n, n). `steps` holds, of each
  * layer, the rows that it was given and the queries, keys and values of its heads side by side.
  */
 export function read(model, tokens, off = []) {
@@ -137,7 +137,7 @@ export function read(model, tokens, off = []) {
     x = add(x, feedForward(layerNorm(x, layer.gamma_2, layer.beta_2), layer));
   });
   const scores = linear(layerNorm(x, model.gamma, model.beta), model.w_out, model.b_out);
-  return { shares: scores.map((row) => softmax(Array.from(row))), weights, steps };
+  return { probabilities: scores.map((row) => softmax(Array.from(row))), weights, steps };
 }
 
 export const isOff = (off, layer, head) => off.some(([l, h]) => l === layer && h === head);

@@ -517,9 +517,12 @@ export function makeLearner(settings, module = null) {
     gradients,
     draw: (seed, sentences) => draw(generator(seed), sentences),
 
+    /** The sentences of the next step. */
+    next: () => draw(random, batch),
+
     /** One step of training; returns what `gradients` found on its new sentences. */
     step() {
-      const found = gradients(draw(random, batch));
+      const found = gradients(this.next());
       update();
       return { step: done, ...found };
     },

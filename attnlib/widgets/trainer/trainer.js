@@ -55,7 +55,7 @@ const settingsOf = ({ seed, rate, layers, heads, without, task, steps }) => ({
   causal: without !== "mask",
 });
 
-const keyOf = (s) => JSON.stringify(settingsOf(s));
+export const keyOf = (s) => JSON.stringify(settingsOf(s));
 
 const readers = new Map(); // by the settings, what reads in the page; and its first weights
 
@@ -129,6 +129,8 @@ function measuresAt(s, story, step) {
 
 // --------------------------------------------------------------------------------- in words
 
+const inThousands = (count) => String(count).replace(/(?=\d{3}$)/, ",");
+
 const isPlain = ({ layers, without, task, rate }) =>
   layers === 2 && without === "nothing" && task === "last" && rate < 0.03;
 
@@ -186,7 +188,7 @@ function inWords(s) {
   const run = runOf(s);
   const { step } = shownOf(s);
   if (!run || step === 0)
-    return html`All ${readerOf(s).learner.count.toLocaleString("en-US")} parameters are random
+    return html`All ${inThousands(readerOf(s).learner.count)} parameters are random
 numbers, so each head looks a little at everything. Press <b>Train</b> and watch the maps.`;
   const now = measuresAt(s, run.story, step);
   if (isPlain(s) && (now.accuracy > 0.95 || step < s.steps)) return stageOf(now);
@@ -708,8 +710,14 @@ export function live(view) {
   // A guess plays the picture: it trains.
   view.listen(view.root, "play", () => go());
 
-  /** For tests and the curious: trains from nothing as fast as possible. */
-  view.root.parentElement.train = async (given = {}) => {
+  const slot = view.root.parentElement;
+  /** For tests and the curious: what each step of the training on show has found. */
+  Object.defineProperty(slot, "story", {
+    configurable: true,
+    get: () => runOf(view.state())?.story ?? [],
+  });
+  /** Trains from nothing as fast as possible. */
+  slot.train = async (given = {}) => {
     const { bounds } = view.state();
     const known = ["seed", "layers", "rate", "steps"];
     const unknown = Object.keys(given).filter((name) => !known.includes(name));
