@@ -55,7 +55,7 @@ MAY_IMPORT = {
     "models": BELOW | {"models", "safetensors", "tokenizers", "huggingface_hub"} | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check"} | MATHEMATICS,
-    "widgets": {"numpy", "anywidget", "traitlets", "palette", "widgets"}
+    "widgets": {"numpy", "anywidget", "traitlets", "wasmtime", "palette", "widgets"}
     | {"atlas", "models"}
     | MATHEMATICS,
 }

@@ -25,8 +25,8 @@ POLICY = (
 
 # A widget's module is imported from a blob.
 WITH_MODULES = "/widget_host.js"
-# The scripts of the exercises and of the encoder run WebAssembly in a worker made from a blob.
-WITH_WORKERS = ("/practice.js", "/encoder.js")
+# The exercises, the encoder and the training run WebAssembly in a worker made from a blob.
+WITH_WORKERS = ("/practice.js", "/encoder.js", "/widgets/trainer.")
 
 
 def with_policy(page):

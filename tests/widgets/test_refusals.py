@@ -36,6 +36,7 @@ NUMBERS = {
         "position": (0, 63), "d_model": (2, 128), "base": (2, 1_000_000), "head": (0, 7),
         "distance": (0, 16),
     },
+    "Trainer": {"seed": (0, 999), "rate": (0.0001, 1), "steps": (20, 2000)},
     "ScalingExplorer": {"d_k": (1, 256), "toss": (1, 12), "coins": (0, 255), "gap": (-10, 10)},
 }  # fmt: skip
 # What else does not fit: the trait, its value and the message; some only fit with other traits.
@@ -68,6 +69,8 @@ REFUSED = [
     ("Flow", "vocabulary", ["a", "b"], r"w_vocab needs shape \(2, 2\); got nothing"),
     *(("Letters", "text", text, "text needs 1 to 24 letters from a to p; got")
       for text in ("", "xyz", "ABC", "a b", "a" * 25, "<b>", "é")),
+    *(("Trainer", "text", text, "text needs 1 to 24 letters from a to p; got")
+      for text in ("", "xyz", "ABC", "a b", "a" * 25, "<b>")),
     *(("Letters", "off", off, "off needs some of")
       for off in ([[0, 2]], [[2, 0]], [[0, 0], [0, 0]], [[0]], [[-1, 0]])),
     ("MaskPainter", "tokens", ["a"], r"tokens needs a list of 2 to 8 names; got \['a'\]"),
