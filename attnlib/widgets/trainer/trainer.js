@@ -32,8 +32,8 @@ const WITHOUT = {
   mask: "the causal mask",
 };
 const TASKS = {
-  last: "what followed this letter the last time",
-  next: "the next letter of a text that repeats itself",
+  last: "what followed it the last time",
+  next: "the next letter; it repeats",
 };
 
 const isText = (value) => /^[a-p]{1,24}$/.test(value);
@@ -174,8 +174,8 @@ tells early letters from late ones, and that is worth about half of the answers.
     return html`Here a model without the mask cannot cheat, because the answer is always an earlier
 letter. It needs more steps, since it has more places to choose from.`;
   if (s.layers === 1)
-    return html`With one layer nobody writes labels. The accuracy stays below that of the rule “say
-the letter before”, ${two(RULE)}.`;
+    return html`With a single layer, no head can read what another one has written. The accuracy
+stays below that of the rule “say the letter before”, ${two(RULE)}.`;
   if (accuracy > 0.35)
     return html`It has left the plateau, but this learning rate is not a good one.`;
   return s.rate > 0.012
@@ -320,7 +320,7 @@ function curves(s, shown) {
       height: LOSS.bottom - LOSS.top,
       class: "drop",
     }),
-    text("plateau", x(from) - 5, y(1.9, LOSS), "ink", { "text-anchor": "end" }),
+    x(from) > 90 && text("plateau", x(from) - 5, y(1.9, LOSS), "ink", { "text-anchor": "end" }),
     text("drop", x(to) + 5, LOSS.top + 24, "ink"),
   ];
   const ticks = [0, end / 2, end].map((step) =>
@@ -598,7 +598,8 @@ export function live(view) {
   function ask(most, ms) {
     if (waiting || !worker) return;
     waiting = true;
-    worker.ask(most, ms);
+    const { run } = view.state();
+    worker.ask(Math.min(most, run.steps - run.step), ms);
   }
 
   /** Asks for a step a frame, and for more where the screen draws fewer than 60 frames a second. */
