@@ -114,9 +114,7 @@ def loss_of(w, tokens, last, o):
 def test_gradients_of_every_array_are_those_of_torch(learner, changes):
     o, found = BASE | changes, learner(STEP, **changes)
     w = tensors(found["before"], found["shapes"])
-    tokens, last = (
-        torch.tensor(found[name]).view(-1, LENGTH) for name in ("tokens", "answers")
-    )
+    tokens, last = (torch.tensor(found[name]).view(-1, LENGTH) for name in ("tokens", "answers"))
     loss, logits, maps = loss_of(w, tokens, last, o)
     loss.backward()
     assert found["found"]["loss"] == pytest.approx(loss.item(), rel=1e-6)

@@ -1,6 +1,6 @@
 /**
  * Letters: a small GPT that reads letters, live. Its two layers as lines between the letters, the
- * probabilities of the next letter, heads that can be switched off, and the accuracy of what is left.
+ * probability of each letter, heads that can be switched off, and the accuracy of what is left.
  *
  * `model.js` computes.
  */
@@ -394,7 +394,8 @@ export function code({ text, place, off, model }) {
     "",
     `letters = "${LETTERS}"`,
     `text = "${text}"`,
-    `model = induction.load(2, penalized=${model === "penalized" ? "True" : "False"}, dtype=np.float64)`,
+    `penalized = ${model === "penalized" ? "True" : "False"}  # by the size of W_O`,
+    "model = induction.load(2, penalized=penalized, dtype=np.float64)",
     `model = induction.without(model${heads})  # (layer, head), counted from 0, that add nothing`,
     "scores, weights = model([letters.index(letter) for letter in text])",
     "probabilities = softmax(scores)",

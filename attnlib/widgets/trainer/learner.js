@@ -1,10 +1,10 @@
 /**
- * The small GPT of the chapter while it learns: forward pass, backpropagation and AdamW by hand, and
- * the random sentences on which it trains.
+ * The small GPT of the chapter while it learns: forward pass, backpropagation and AdamW by hand,
+ * and the random sentences on which it trains.
  *
- * A worker runs the text of this function, so nothing outside of it is used. All numbers lie in one
- * Float32Array, the heap; an array is the place in the heap where it begins. A step goes through one
- * sentence after the other and makes no objects.
+ * A worker runs the text of this function, so nothing outside of it is used. All numbers lie in
+ * one Float32Array, the heap; an array is the place in the heap where it begins. A step goes
+ * through one sentence after the other.
  */
 
 /**
@@ -413,7 +413,7 @@ export function makeLearner(settings, module = null) {
     return best;
   }
 
-  /** Logits of the position i become probabilities; returns the log of what they were divided by. */
+  /** Logits of the position i become probabilities; returns the log of what divides them. */
   function probabilities(i) {
     const row = end.logits + i * LETTERS;
     const most = heap[row + says(i)];

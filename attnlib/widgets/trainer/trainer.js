@@ -1,6 +1,6 @@
 /**
- * Trainer: a small GPT that trains in the page. Maps of its heads on a sentence of the reader's, the
- * curve of its loss, and a slider over the past.
+ * Trainer: a small GPT that trains in the page. Maps of its heads on a sentence of the reader's,
+ * the curve of its loss, and a slider over the past.
  *
  * `learner.js` computes: a worker trains with it, and the page reads with it.
  */
@@ -12,8 +12,8 @@ import { makeLearner, serve } from "./learner.js";
 export const layout = "abh-instrument";
 
 /**
- * The training that is under way or over; the step on show, if it is an earlier one; heads that take
- * no part when a sentence is read, "layer,head"; accuracies that were measured.
+ * The training that is under way or over; the step on show, if it is an earlier one; heads that
+ * take no part when a sentence is read, "layer,head"; accuracies that were measured.
  */
 export const pageState = { run: null, running: false, at: null, off: [], measured: {} };
 
@@ -236,7 +236,8 @@ function map(s, now, layer, head) {
       text(letter, middle, side / 2 + 4, "key", { "text-anchor": "middle" }),
     ];
   });
-  const place = `translate(${(1.5 * side).toFixed(2)} ${side.toFixed(2)}) scale(${side.toFixed(3)})`;
+  const [left, top, unit] = [1.5 * side, side, side].map((x) => x.toFixed(3));
+  const place = `translate(${left} ${top}) scale(${unit})`;
   const off = s.off.includes(`${layer},${head}`);
   const box = { type: "checkbox", name: "head", value: `${layer},${head}`, checked: !off };
   const measure = runOf(s)?.story[now.step - 1]?.[measureOf(s, layer)[1]][layer * s.heads + head];
@@ -310,6 +311,7 @@ function curves(s, shown) {
     text(name, CHART.width - CHART.right, y(value, chart) - 4, "muted", { "text-anchor": "end" }),
   ];
   const loss = (step) => smoothed(story, step, (row) => row.loss);
+  const accuracy = smoothed(story, shown, (row) => row.accuracy);
   const from = since(story, (step) => loss(step) < 2.3);
   const to = since(story, (step) => loss(step) < 0.8);
   const drop = to && [
@@ -336,7 +338,7 @@ function curves(s, shown) {
     CHART.width,
     298,
     story.length
-      ? `Loss ${two(loss(shown))} and accuracy ${two(measuresAt(s, story, shown).accuracy)} at step ${shown}`
+      ? `Loss ${two(loss(shown))} and accuracy ${two(accuracy)} at step ${shown}`
       : "Loss and accuracy by step: nothing yet",
     drop,
     [0, 1, 2].map((value) => grid(value, LOSS)),
@@ -411,15 +413,16 @@ class="row">${Array.from({ length: s.heads }, (_, h) => map(s, now, l, h))}</div
       : html`<div class="layer"><p>There is no second layer.</p><div
 class="row"><div class="head"><span class="no-label"></span><svg viewBox="0 0 ${MAP} ${MAP}"
 aria-hidden="true"></svg></div></div></div>`;
+  const oneStep = element("button", { type: "button", name: "step", disabled: ended }, "One step");
   const field = (name, title, choices, chosen) =>
     html`<label><span>${title}</span>${select(name, choices, chosen)}</label>`;
   const rates = Array.from(new Set([...RATES, s.rate])).sort((a, b) => a - b);
   const accuracy = s.measured[setOf(s, step)];
   return [
     html`<p class="start"><button type="button" name="train"
-class="train">${main}</button>${element("button", { type: "button", name: "step", disabled: ended }, "One step")}<label
-class="pace"><span class="visually-hidden">Pace</span>${select("pace", PACES, s.pace)}</label><button
-type="button" name="reset">Reset</button></p>`,
+class="train">${main}</button>${oneStep}<label class="pace"><span
+class="visually-hidden">Pace</span>${select("pace", PACES, s.pace)}</label><button type="button"
+name="reset">Reset</button></p>`,
     html`<p class="phase" role="status" data-part="phase">${inWords(s)}</p>`,
     html`<p class="numbers"><span>step <b data-part="step">${step}</b></span> <span>loss <b
 data-part="loss">${measures ? two(measures.loss) : "–"}</b></span> <span>accuracy <b
