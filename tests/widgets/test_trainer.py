@@ -1,4 +1,4 @@
-"""Trainer: its gradients and steps beside PyTorch's, its kernel, what it reads, says and refuses."""
+"""Trainer: gradients and steps beside PyTorch, its kernel, what it reads, says and refuses."""
 
 import base64
 import json

@@ -117,8 +117,9 @@ function position(p, d_model) {
 
 /**
  * What the model makes of tokens (numbers of letters) while the heads `off`, [layer, head], add
- * nothing: probabilities (n, 16), and weights by layer and head, each (n, n). `steps` holds, of each
- * layer, the rows that it was given and the queries, keys and values of its heads side by side.
+ * nothing: probabilities (n, 16), and weights by layer and head, each (n, n). `steps` holds, of
+ * each layer, the rows that it was given and the queries, keys and values of its heads side by
+ * side.
  */
 export function read(model, tokens, off = []) {
   const d_model = model.w_out.length;

@@ -168,11 +168,11 @@ labels, the other finds them.`;
     return html`Without residual connections a layer passes on only what its own heads and network
 write, so a letter does not stay beside its label.`;
   if (s.without === "positions")
-    return html`Without positions no head can look exactly one back. But the causal mask alone
-tells early letters from late ones, and that is worth about half of the answers.`;
+    return html`Without positions no head can look exactly one back. But the causal mask
+tells early letters from late ones: that is worth half of the answers.`;
   if (s.without === "mask")
     return html`Here a model without the mask cannot cheat, because the answer is always an earlier
-letter. It needs more steps, since it has more places to choose from.`;
+letter. It only needs more steps.`;
   if (s.layers === 1)
     return html`With a single layer, no head can read what another one has written. The accuracy
 stays below that of the rule “say the letter before”, ${two(RULE)}.`;
@@ -374,7 +374,8 @@ function legend(s) {
       : { back: "layer 1, one back", answer: `layer ${s.layers}, the answer` }),
     ...(s.task === "last" && { level: "rule “say the letter before”" }),
   };
-  return html`<p class="legend">${Object.entries(names).map(
+  const key = Object.values(names).join();
+  return html`<p class="legend" data-key="${key}">${Object.entries(names).map(
     ([kind, name]) => html`<span>${sample(kind)} ${name}</span> `,
   )}</p>`;
 }
