@@ -11,12 +11,13 @@ export const LETTERS = "abcdefghijklmnop";
 const FINENESS = 1024; // a weight travels as a whole number of these parts of 1
 const EPS = 1e-5; // of a norm
 
-/** What stands in base64 as numbers of 16 bits, the low ones first. */
+/** What stands in base64 as numbers of 16 bits: the low bytes of all, then the high ones. */
 function numbersOf(base64) {
   const bytes = bytesOf(base64);
+  const count = bytes.length / 2;
   return Float64Array.from(
-    { length: bytes.length / 2 },
-    (_, i) => (((bytes[2 * i] | (bytes[2 * i + 1] << 8)) << 16) >> 16) / FINENESS,
+    { length: count },
+    (_, i) => (((bytes[i] | (bytes[count + i] << 8)) << 16) >> 16) / FINENESS,
   );
 }
 
