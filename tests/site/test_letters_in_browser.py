@@ -72,9 +72,7 @@ def test_heads_that_are_off_change_the_answer_and_the_score(live):
     live.locator(".board [aria-pressed=true]").press("ArrowRight")
     assert shows(live, off=[[0, 0], [1, 1]])
     assert live.get_by_label("head 2").nth(1).is_checked() is False
-    live.get_by_label("without a weight penalty").check()
-    assert shows(live, off=[[0, 0], [1, 1]], model="unpenalized")
-    measured = Letters(off=[[0, 0], [1, 1]], model="unpenalized").score
+    measured = Letters(off=[[0, 0], [1, 1]]).score
     assert wait_for_score(live) == pytest.approx(measured, abs=6e-4)
     live.get_by_role("button", name="Reset").click()
     assert shows(live)

@@ -28,11 +28,10 @@ def test_javascript_reads_as_attnlib_reads(made):
     assert found["position"] == min(made.place, len(made.text) - 1)
 
 
-@pytest.mark.parametrize("model", ["penalized", "unpenalized"])
-def test_one_test_sentence_is_marked_as_attnlib_marks_it(model):
+def test_one_test_sentence_is_marked_as_attnlib_marks_it():
     tokens, answers = (each[3:4] for each in held_out())
     for off in ([], [[0, 0]], HEADS):
-        made = Letters(model=model, off=off)
+        made = Letters(off=off)
         right, asked = js(made, "mark(state, 3 * 24)")
         assert asked == (answers >= 0).sum()
         assert right / asked == pytest.approx(made._left().accuracy(tokens, answers))
@@ -58,8 +57,8 @@ def test_what_layer_1_copies_is_the_letter_before_unless_its_head_is_off():
 
 def test_sources_are_where_most_is_added():
     """By hand, with all rows and matrices of attnlib: the largest part of the sum over heads."""
-    made = Letters(text="nbbcapnnbco", model="unpenalized", off=[[0, 1]])
-    model = induction.load(2, penalized=False, dtype=np.float64)
+    made = Letters(text="nbbcapnnbco", off=[[0, 1]])
+    model = induction.load(2, dtype=np.float64)
     layer = model.encoder.layers[0]
     x = model.embedding[made.tokens] + induction.sinusoidal_positions(11, 32)
     values = (layer.norm_1(x) @ layer.attention.w_v + layer.attention.b_v)[:, :16]
@@ -96,7 +95,7 @@ def test_picture_says_what_it_shows():
 
 
 def test_bars_are_shares():
-    made = Letters(text="abcab", model="unpenalized")
+    made = Letters(text="abcab")
     bars = picture(made).select("[data-part=bars] span")
     drawn = [float(bar["style"].removeprefix("--probability:")) for bar in bars]
     np.testing.assert_allclose(drawn, made.probabilities[-1], atol=5e-5)

@@ -12,8 +12,6 @@ from attnlib.models import induction
 from attnlib.widgets.kit.base import CourseWidget, Whole
 
 LETTERS = "abcdefghijklmnop"
-# A value of the trait: its name in the file of weights.
-MODELS = {"penalized": "2", "unpenalized": "2 unpenalized"}
 
 
 class Letters(CourseWidget):
@@ -31,8 +29,6 @@ class Letters(CourseWidget):
         The letter that is asked at, from 0; past the end of the text it is the last one.
     off : list of [layer, head]
         The heads that add nothing, both counted from 0.
-    model : {"penalized", "unpenalized"}
-        The model that was trained with a weight penalty on W_O, or the one without.
 
     Raises
     ------
@@ -40,14 +36,13 @@ class Letters(CourseWidget):
         For other letters, too many of them, a head that does not exist or stands there twice, or
         a place outside 0 to 23.
     traitlets.TraitError
-        For a value of the wrong type, or a model that does not exist.
+        For a value of the wrong type.
     """
 
     text = traitlets.Unicode("cfakdcgbfaec").tag(sync=True)
     place = Whole(0, induction.LENGTH - 1, induction.LENGTH - 1).tag(sync=True)
     off = traitlets.List().tag(sync=True)
-    model = traitlets.Enum(list(MODELS), "penalized").tag(sync=True)
-    models = traitlets.Dict(read_only=True).tag(sync=True, constant=True)
+    model = traitlets.Dict(read_only=True).tag(sync=True, constant=True)
     tests = traitlets.Unicode(read_only=True).tag(sync=True, constant=True)
 
     @traitlets.validate("text")
@@ -67,10 +62,10 @@ class Letters(CourseWidget):
             raise ValueError(f"off needs some of {known}, each once; got {heads}")
         return heads
 
-    @traitlets.default("models")
+    @traitlets.default("model")
     def _pack(self):
-        """The weights of both models, in whole numbers of 1/1024."""
-        return {name: _packed(stored) for name, stored in MODELS.items()}
+        """The weights, in whole numbers of 1/1024."""
+        return _packed()
 
     @traitlets.default("tests")
     def _draw_tests(self):
@@ -103,7 +98,7 @@ class Letters(CourseWidget):
         return self._left().accuracy(*induction.held_out())
 
     def _left(self):
-        return induction.without(_model(self.model), *map(tuple, self.off))
+        return induction.without(_model(), *map(tuple, self.off))
 
     def _reads(self):
         return self._left()(self.tokens)
@@ -114,17 +109,17 @@ def _written(tokens):
 
 
 @functools.cache
-def _model(name):
-    return induction.load(2, penalized=name == "penalized", dtype=np.float64)
+def _model():
+    return induction.load(2, dtype=np.float64)
 
 
 @functools.cache
-def _packed(name):
-    """A stored model as the page gets it: shapes in order, and its 16-bit numbers in base64.
+def _packed():
+    """The stored model as the page gets it: shapes in order, and its 16-bit numbers in base64.
 
     All low bytes come first. The high ones are nearly all alike, so together they compress well.
     """
-    arrays = induction.stored(name)
+    arrays = induction.stored("2")
     weights = {name: array for name, array in arrays.items() if array.dtype == np.int16}
     numbers = np.concatenate([array.ravel() for array in weights.values()])
     data = (numbers & 255).astype(np.uint8).tobytes() + (numbers >> 8).astype(np.int8).tobytes()

@@ -13,7 +13,7 @@ import { copied, isOff, LETTERS, read, unpack } from "./model.js";
 export const layout = "abh-instrument";
 
 /**
- * Accuracies by model and heads, as far as measured in this page; a weight under the
+ * Accuracies by heads that are off, as far as measured in this page; a weight under the
  * microscope, of [layer, head].
  */
 export const pageState = { scores: {}, lens: null, lensed: [1, 0] };
@@ -25,7 +25,7 @@ const isHead = (head) =>
 export const shared = {
   text: isText,
   tests: false,
-  models: false,
+  model: false,
   off: (off) =>
     Array.isArray(off) &&
     off.length <= 4 &&
@@ -34,10 +34,6 @@ export const shared = {
 };
 export const label = () => "A small GPT that reads letters";
 
-const MODELS = {
-  penalized: html`with a weight penalty on <i>W<sub>O</sub></i>`,
-  unpenalized: "without a weight penalty",
-};
 const LAYERS = [0, 1];
 const HEADS = [0, 1];
 const TALL = 10; // a band of lines, in units of its own; a letter is 1 wide
@@ -47,11 +43,10 @@ const tokensOf = (text) => Array.from(text, (letter) => LETTERS.indexOf(letter))
 
 const models = new WeakMap();
 
-/** The model that is chosen, unpacked once. */
-function modelOf({ models: packed, model }) {
-  const one = packed[model];
-  if (!models.has(one)) models.set(one, unpack(one));
-  return models.get(one);
+/** The model, unpacked once. */
+function modelOf({ model }) {
+  if (!models.has(model)) models.set(model, unpack(model));
+  return models.get(model);
 }
 
 /** Everything that follows from the traits; `position` is that of the query. */
@@ -112,12 +107,12 @@ export function mark(s, at) {
   return [right.length, answered.length];
 }
 
-/** A model with these heads off, as a name. */
-const setting = (model, off) =>
-  `${model}:${off
+/** A set of heads that are off, as a name. */
+const setting = (off) =>
+  off
     .map(([l, h]) => 2 * l + h)
     .sort()
-    .join("")}`;
+    .join("");
 
 // ------------------------------------------------------------------------------- the picture
 
@@ -243,16 +238,16 @@ const SETS = [[], [1], [0], [0, 1]];
 const LEFT = ["both", "head 1", "head 2", "none"];
 
 /** The accuracy of every set of heads: a button each, in a table. */
-function board({ off, model, scores }) {
-  const now = setting(model, off);
+function board({ off, scores }) {
+  const now = setting(off);
   const cell = (first, second, a, b) => {
-    const name = setting(model, [...first.map((h) => [0, h]), ...second.map((h) => [1, h])]);
+    const name = setting([...first.map((h) => [0, h]), ...second.map((h) => [1, h])]);
     const score = name in scores ? scores[name] : "?";
     const all = {
       type: "button",
       "aria-pressed": String(name === now),
       tabindex: name === now ? 0 : -1,
-      "data-set": name.split(":")[1],
+      "data-set": name,
     };
     return html`<td>${element(
       "button",
@@ -315,13 +310,6 @@ export function picture(s) {
   const layer = (l) =>
     html`<div class="layer"><p>Layer
 ${l + 1}</p><div>${HEADS.map((one) => head(s, now, l, one))}</div></div>`;
-  const choice = (value) =>
-    element(
-      "label",
-      { class: "choice" },
-      html`${element("input", { type: "radio", name: "model", value, checked: s.model === value })}
-${MODELS[value]}`,
-    );
   return [
     html`<div class="typing"><label class="main"><span>Letters from a to p, up to 24</span>
 ${element("input", {
@@ -350,17 +338,13 @@ aria-label="Heads that take part">${LAYERS.map(layer)}</div>`,
     html`<div class="explanation"><p role="status"
 data-part="explanation">${element(
       "span",
-      { "data-key": [s.text, now.position, s.model, s.off].join() },
+      { "data-key": [s.text, now.position, s.off].join() },
       inWords(s, now),
     )}</p><button type="button" name="why">Why?</button></div>`,
     bars(now),
     html`<div class="score"><p>Accuracy on ${s.tests.length / LONGEST} test sentences with these
 heads, measured in this page: <b class="big"
-data-part="score">${s.scores[setting(s.model, s.off)] ?? "?"}</b></p>
-<div class="trained" role="group"
-aria-label="How the model was trained"><p>Trained</p>${Object.keys(MODELS).map(
-      choice,
-    )}</div></div>`,
+data-part="score">${s.scores[setting(s.off)] ?? "?"}</b></p></div>`,
     board(s),
     buttons(),
     weightPanel(s.lens && weightOf(s, now)),
@@ -385,7 +369,7 @@ function tables({ text }, { position, weights, probabilities }) {
 }
 
 /** Runnable Python for what is on the screen; the weights are the library's. */
-export function code({ text, place, off, model }) {
+export function code({ text, place, off }) {
   const heads = off.map(([l, h]) => `, (${l}, ${h})`).join("");
   return [
     "import numpy as np",
@@ -394,8 +378,7 @@ export function code({ text, place, off, model }) {
     "",
     `letters = "${LETTERS}"`,
     `text = "${text}"`,
-    `penalized = ${model === "penalized" ? "True" : "False"}  # by the size of W_O`,
-    "model = induction.load(2, penalized=penalized, dtype=np.float64)",
+    "model = induction.load(2, dtype=np.float64)",
     `model = induction.without(model${heads})  # (layer, head), counted from 0, that add nothing`,
     "scores, weights = model([letters.index(letter) for letter in text])",
     "probabilities = softmax(scores)",
@@ -414,10 +397,10 @@ const SLICE = 6; // milliseconds of a frame for measuring
  * is a new one.
  */
 function measuring(view) {
-  let running = "";
+  let running = null;
   return () => {
-    const { model, off, scores, tests } = view.state();
-    const name = setting(model, off);
+    const { off, scores, tests } = view.state();
+    const name = setting(off);
     if (name in scores || name === running) return;
     running = name;
     let [at, right, count] = [0, 0, 0];
@@ -428,7 +411,7 @@ function measuring(view) {
         at < tests.length && performance.now() < end;
         at += LONGEST
       ) {
-        const [good, all] = mark({ ...view.state(), model, off }, at);
+        const [good, all] = mark({ ...view.state(), off }, at);
         [right, count] = [right + good, count + all];
       }
       if (at < tests.length) setTimeout(slice);
@@ -492,7 +475,6 @@ export function live(view) {
     openMicroscope(view, [cell.i, cell.j]);
   });
   liveMicroscope(view);
-  view.on("model", "change", (event) => choose({ model: event.target.value }));
   const pick = (button) =>
     choose({ off: Array.from(button.dataset.set, (digit) => [digit >> 1, digit & 1]) });
   view.on(
