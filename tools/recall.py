@@ -1,11 +1,11 @@
 """Train small models on associative recall and store how much each kind of attention recalls.
 
 A text is up to N_PAIRS pairs, each a token that holds a key and a value, and then the keys alone,
-in another order: each has to be answered by its last value. In half of the texts every key is new; in
-the others the second half of the pairs has the keys of the first half, with other values. A model
-has learned positions and two layers of attention with residuals, and they differ in the attention
-alone. `python -m tools.recall` takes about fifteen minutes and writes attnlib/data/recall.json,
-which the chapter "Beyond the full table" shows.
+in another order: each has to be answered by its last value. In half of the texts every key is
+new; in the others the second half of the pairs has the keys of the first half, with other values.
+A model has learned positions and two layers of attention with residuals, and they differ in the
+attention alone. `python -m tools.recall` takes about fifteen minutes and writes
+attnlib/data/recall.json, which the chapter "Beyond the full table" shows.
 """
 
 import json
