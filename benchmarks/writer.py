@@ -75,7 +75,8 @@ def waiting(browser, site):
     first = page.evaluate(FIRST_WORD)
     memory = resident() - before
     story = [word for seed in (1, 2) for word in World().tell(random.Random(seed))[0][:-1]]
-    texts = {n: show(story[: n - 1]) for n in (LENGTH - N_LAST, LENGTH)}  # and the mark before it
+    # One token less: the mark before the story is the first.
+    texts = {n: show(story[: n - 1]) for n in (LENGTH - N_LAST, LENGTH)}
     took = {n: [] for n in texts}
     for _ in range(TIMES):
         for n, text in texts.items():
@@ -109,8 +110,8 @@ Written by `make bench` on {processor()}, {platform.system()}.
 
 ## How long it takes, from this machine itself
 
-A word with the cache is one of the last {N_LAST} of {LENGTH}; without a cache, all {LENGTH} are read
-again for it. Other programs ran on the machine: of these two, the least of {TIMES} times is given.
+A word with the cache is one of the last {N_LAST} of {LENGTH}; without a cache, all {LENGTH} are
+read again for it. Other programs ran on the machine: of these two, the least of {TIMES} times is given.
 
 {table(["", *slow], [*times, ratio, memory])}
 
