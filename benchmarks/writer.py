@@ -111,7 +111,8 @@ Written by `make bench` on {processor()}, {platform.system()}.
 ## How long it takes, from this machine itself
 
 A word with the cache is one of the last {N_LAST} of {LENGTH}; without a cache, all {LENGTH} are
-read again for it. Other programs ran on the machine: of these two, the least of {TIMES} times is given.
+read again for it. Other programs ran on the machine: of these two, the least of {TIMES} times
+is given.
 
 {table(["", *slow], [*times, ratio, memory])}
 
