@@ -338,17 +338,18 @@ class="number">${s.temperature.toFixed(1)}</b></span>${slider("temperature", s, 
 
 const TOP_K = [
   [0, "all words"],
-  [1, "the most probable word"],
-  [2, "the 2 most probable"],
-  [5, "the 5 most probable"],
-  [20, "the 20 most probable"],
+  [1, "1 word"],
+  [2, "2 words"],
+  [5, "5 words"],
+  [20, "20 words"],
 ];
 
 function settings(s) {
   const known = TOP_K.some(([k]) => k === s.top_k);
-  const choices = known ? TOP_K : [...TOP_K, [s.top_k, `the ${s.top_k} most probable`]];
+  const choices = known ? TOP_K : [...TOP_K, [s.top_k, `${s.top_k} words`]];
   return html`<details class="settings"><summary>More settings, and what the cache saves</summary>
-<div class="more"><label><span>Draw from (top-k)</span>${select("top_k", choices, s.top_k)}</label>
+<div class="more"><label><span>Draw from the most probable (top-k)</span>
+${select("top_k", choices, s.top_k)}</label>
 <label><span>Draw from the most probable words that together have (top-p)
 <b class="number">${two(s.top_p)}</b></span>
 ${slider("top_p", s, { step: 0.05, value: s.top_p })}</label>
@@ -375,7 +376,7 @@ function costs({ costs: { on, off } }) {
   const all = [...on, ...off];
   const most = Math.max(10, ...all.map(([, spent]) => spent));
   const last = Math.max(40, ...all.map(([n]) => n));
-  const [x, y] = [(n) => 30 + (n / last) * (WIDE - 40), (t) => 100 - (t / most) * 88];
+  const [x, y] = [(n) => 30 + (n / last) * (WIDE - 40), (t) => 100 - (t / most) * 80];
   const dots = (points, kind) =>
     points.map(([n, spent]) =>
       element("circle", { cx: x(n), cy: y(spent), r: 2, class: `dot ${kind}` }),
@@ -387,8 +388,8 @@ function costs({ costs: { on, off } }) {
   const text = (content, at, more) => element("text", { ...at, ...more }, content);
   return html`<figure class="costs"><svg viewBox="0 0 ${WIDE} ${TALL}" role="img"
 aria-label="Milliseconds a word against its position">${[
-    element("path", { d: `M30 8V100H${WIDE - 8}`, class: "axis" }),
-    text(`${most.toFixed(0)} ms`, { x: 0, y: 14 }),
+    element("path", { d: `M30 18V100H${WIDE - 8}`, class: "axis" }),
+    text(`${most.toFixed(0)} ms`, { x: 0, y: 12 }),
     text("0", { x: 18, y: 104 }),
     text(`word ${last}`, { x: WIDE - 8, y: 117 }, { "text-anchor": "end" }),
     dots(off, "off"),
