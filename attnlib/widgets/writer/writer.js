@@ -348,7 +348,8 @@ function settings(s) {
   const known = TOP_K.some(([k]) => k === s.top_k);
   const choices = known ? TOP_K : [...TOP_K, [s.top_k, `${s.top_k} words`]];
   return html`<details class="settings"><summary>More settings, and what the cache saves</summary>
-<div class="more"><label><span>Draw from the most probable (top-k)</span>${select("top_k", choices, s.top_k)}</label>
+<div class="more"><label><span>Draw from the most probable (top-k)</span>
+${select("top_k", choices, s.top_k)}</label>
 <label><span>Draw from the most probable words that together have (top-p)
 <b class="number">${two(s.top_p)}</b></span>
 ${slider("top_p", s, { step: 0.05, value: s.top_p })}</label>
