@@ -17,6 +17,7 @@ from tests.site.harness import (
     wake,
     write_page,
 )
+from tests.site.pages import FRAME
 
 LOADER = ROOT / "_ext" / "writer" / "static" / "writer_loader.js"
 NAME, TEXT = model_script()
@@ -50,6 +51,8 @@ def addresses(tmp_path_factory):
 
 
 def wait(page, condition):
+    """Wait for a condition, after what has been pressed is drawn."""
+    page.evaluate(FRAME)
     page.wait_for_function(condition, timeout=60_000)
 
 
@@ -119,6 +122,7 @@ def test_one_word_stop_back_and_another_word(live):
     wait(live, WRITTEN % n)
     word = live.evaluate(WORDS)[n]
     press(live, "back")
+    wait(live, f"{WORDS}.length === {n}")
     press(live, "one")
     wait(live, WRITTEN % n)
     assert live.evaluate(WORDS)[n] == word
@@ -143,12 +147,13 @@ def test_an_address_brings_the_story_and_what_was_chosen(browser, live, addresse
     live.wait_for_timeout(400)
     other = browser.new_page()
     wake(other, live.url)
+    other.wait_for_selector(".chosen[data-at='9']")
     assert other.evaluate(WORDS) == live.evaluate(WORDS)
-    assert other.locator(".chosen").get_attribute("data-at") == "9"
     assert other.get_by_role("slider").first.input_value() == "0.9"
     press(other, "back")
+    wait(other, f"{WORDS}.length === {len(live.evaluate(WORDS)) - 1}")
     press(other, "one")
-    wait(other, RESTS)
+    wait(other, f"{WORDS}.length === {len(live.evaluate(WORDS))}")
     assert other.evaluate(WORDS) == live.evaluate(WORDS)
     other.close()
 
@@ -170,7 +175,7 @@ def test_whatever_is_typed_stays_text_and_the_model_says_what_it_knows(live):
     field.fill("The docter was happy.")
     wait(live, "document.querySelector('[name=near]')?.dataset.near === 'doctor'")
     press(live, "near")
-    assert field.input_value() == "The doctor was happy."
+    wait(live, "document.querySelector('[name=text]').value === 'The doctor was happy.'")
     field.fill("z " * 300)
     press(live, "one")
     wait(live, RESTS)
