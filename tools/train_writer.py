@@ -275,6 +275,8 @@ def train(recipe, folder=None, *, every=500, stop=None):
     model, stories = Llama(len(world.words), recipe), Stories(recipe, world)
     optimizer = optimizer_of(model, recipe)
     first, rows, seconds = 0, [], 0.0
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     last = folder / "last.pt" if folder else None
     if last and last.exists():
         kept = torch.load(last, weights_only=True)
@@ -375,7 +377,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, help="for checkpoints")
     folder = parser.parse_args().folder or Path(tempfile.mkdtemp())
-    folder.mkdir(parents=True, exist_ok=True)
     recipe = Recipe()
     trained, rows = train(recipe, folder)
     model, arrays = stored(trained.state_dict(), recipe)
