@@ -46,6 +46,16 @@ OWN = {
         "attnlib.softmax(scores - sink)",
         "p = np.exp(scores); return p / (p.sum(axis=1, keepdims=True) + sink)",
     ],
+    "my_router": [
+        "attnlib.softmax(logits)",
+        "attnlib.softmax(logits) * attnlib.top_k_mask(logits, k)",
+        "attnlib.softmax(np.where(attnlib.top_k_mask(logits, k), logits, 0))",
+    ],
+    "my_step": [
+        "alpha * state + beta * np.outer(key, value)",
+        "alpha * state + beta * np.outer(key, value - key @ state)",
+        "state + beta * np.outer(key, value - key @ state)",
+    ],
     "my_rolling_step": [
         "keys[p % len(keys)] = key; values[p % len(keys)] = value; "
         "return attnlib.softmax(keys @ query / 8**0.5) @ values, keys, values",

@@ -433,7 +433,7 @@ def test_the_recording_is_of_this_model(minilm, monkeypatch):
     recorder = record_minilm.Recorder(minilm)
     monkeypatch.setattr(models, "load_minilm", lambda: recorder)
     monkeypatch.setattr(models, "load_recording", lambda: recorder)
-    for chapter in (record_minilm.HEADS, record_minilm.CHAPTER):
+    for chapter in (record_minilm.HEADS, record_minilm.PARTS, record_minilm.CHAPTER):
         record_minilm.run(chapter)
     with np.load(recordings.RECORDING) as stored:
         assert sorted(stored) == sorted(recorder.arrays)

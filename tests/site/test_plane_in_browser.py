@@ -160,7 +160,7 @@ def test_table_and_picture_light_each_other(open_plane):
     page.mouse.move(*on_screen(page, 2.2, 0.6))  # on the line to boat
     page.evaluate(FRAME)
     assert page.locator("tr.lit").get_attribute("data-place") == "1"
-    assert "exponential 16.92 of 24.03 = 0.704; of (4, 0)" in page.locator(".said").inner_text()
+    assert "16.92 ÷ 24.03 = 0.704" in page.locator(".said").inner_text()
     page.locator("tr[data-place='4']").hover()
     page.evaluate(FRAME)
     assert page.locator(".ring.picked").count() == 1

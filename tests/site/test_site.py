@@ -34,9 +34,9 @@ def test_there_are_pages_and_chapters():
 
 
 def test_every_widget_is_on_a_page():
-    """All but HeadsViewer, which is for a reader's own weights, in a notebook of theirs."""
+    """All but AttentionExplorer, which is for a reader's own sentence, in a notebook of theirs."""
     shown = {slot["data-widget"] for name in PAGES for slot in soup(name).select(".widget-slot")}
-    assert shown == set(widgets.__all__) - {"HeadsViewer"}
+    assert shown == set(widgets.__all__) - {"AttentionExplorer"}
 
 
 @every_page

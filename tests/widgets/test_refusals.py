@@ -20,6 +20,7 @@ TRIAL = {"letters": "abc", "off": RUN, "on": RUN}
 NUMBERS = {
     "AttentionExplorer": {"d_k": (1, 512), "length": (1, 64), "width": (0, 63), "row": (0, 63)},
     "Backwards": {"row": (0, 1), "column": (0, 1), "nudge": (-1, 1)},
+    "ChainRule": {"price": (5, 19), "parameter": (-3, 3), "back": (0, 4)},
     "ConfigReader": {"tokens": (1, 2**20)},
     "CostCalculator": {
         "n": (1, 2**20), "d_model": (1, 2**16), "n_heads": (1, 1024), "n_layers": (1, 1024),
@@ -30,6 +31,7 @@ NUMBERS = {
     "LayerExplorer": {"depth": (1, 24), "seed": (0, 999)},
     "Letters": {"place": (0, 23)},
     "MaskPainter": {"traced": (-1, 7)},
+    "LossCurve": {"probability": (0.01, 1)},
     "Plane": {
         "asks": (0, 7), "sharpness": (0, 4), "turn": (-180, 180), "stretch": (0, 3),
         "start": (0, 999), "step": (0, 100), "rate": (0.01, 30),
@@ -41,6 +43,10 @@ NUMBERS = {
     "RecallExplorer": {"pairs": (1, 32), "d_k": (2, 16)},
     "Trainer": {"seed": (0, 999), "rate": (0.0001, 1), "steps": (20, 2000)},
     "ScalingExplorer": {"d_k": (1, 256), "toss": (1, 12), "coins": (0, 255), "gap": (-10, 10)},
+    "Writer": {
+        "at": (0, 200), "temperature": (0, 2), "top_k": (0, 100), "top_p": (0.05, 1),
+        "seed": (0, 9999), "head": (0, 12),
+    },
 }  # fmt: skip
 # What else does not fit: the trait, its value and the message; some only fit with other traits.
 MATRIX = np.ones((1, 4))

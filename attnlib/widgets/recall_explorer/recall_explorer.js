@@ -171,8 +171,7 @@ ${slider("d_k", s, { value: s.d_k })}</label>
     })}<span>The second half writes the same keys again, with new values</span></label></div>`,
     html`<div class="asked"><p class="head">Key and value of each pair, and below them the answer
 when the key is asked for</p>
-<ol class="pairs" data-part="pairs" role="img" aria-label="${right} of ${n} keys are
-answered with their value">${written(s).map(pair)}</ol></div>`,
+<ol class="pairs" data-part="pairs">${written(s).map(pair)}</ol></div>`,
     html`<div class="held"><div class="readout">
 <p><span class="big" data-part="right">${right} of ${n}</span><span>answers are right</span></p>
 <p><span class="big" data-part="kept">${kept}</span><span>numbers are kept</span></p></div>
