@@ -125,7 +125,7 @@ function sentences(s, now) {
     },
     sinusoidal: {
       verdict:
-        "The scores follow the distance, but drift along each diagonal: words include positions.",
+        "The scores depend mostly on the distance, but also on the position, a part of the word.",
       encoding: ["Added to the word", `PE(${p}) = (${some}). Faint is −1, strong is 1.`],
       similarity: "PE(p) · PE(p + k)",
     },
