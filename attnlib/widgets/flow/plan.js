@@ -285,7 +285,8 @@ const WORDS = {
   N2: "added",
 };
 const ASKED = {
-  rows: "The queries come from the words written so far, the keys and values from the memory M: the " +
+  rows:
+    "The queries come from the words written so far, the keys and values from the memory M: the " +
     "rows that the encoder computed.",
   qkv:
     "The {Q:queries} come from the words that ask. The {K:keys} and the {V:values} come from " +
