@@ -17,7 +17,7 @@ const TRIES = [
 ];
 /** Heads whose habits "Many heads" and "A real encoder" measure: layer and head from 0. */
 const KNOWN = [
-  ["what ‘it’ may mean", 3, 1],
+  ["what ‘it’ stands for", 3, 1],
   ["one back", 0, 2],
   ["one on", 1, 8],
   ["rest on [CLS]", 4, 5],
@@ -246,8 +246,9 @@ function note({ hides, likeness, moved, tokens }) {
       tokens.some((token) => token.startsWith("##")) &&
       " A piece with ## goes on the word before it.";
     return html`<p>The model puts <b>[CLS]</b> before each sentence and <b>[SEP]</b> behind it. A
-head with nothing to look for rests there.${pieces}
-Press × at a word to hide it: the model reads again, and nobody can look there.</p>`;
+head that finds nothing to attend to puts its weight there.${pieces}
+Press × at a word to hide it: the model reads the sentence again, and no token can attend to
+that word.</p>`;
   }
   const names = called(tokens);
   const hiddenNames = hides.map((i, k) => html`${k > 0 && ", "}<b class="key">${names[i]}</b>`);

@@ -91,7 +91,7 @@ const BLOCKS = {
   H: ["H", "hidden", "ink", "think"],
   F: ["FFN", "thought", "ink", "think"],
   N2: ["X″", "added, normed", "ink", "add2"],
-  P: ["L", "scores of words", "ink", "words"],
+  P: ["L", "logits", "ink", "words"],
 };
 
 /**
@@ -110,7 +110,7 @@ const STAGES = {
   qkv: [
     "Q, K, V",
     "Three matrices turn each row into a {Q:query} (what the word is looking for), a {K:key} " +
-      "(what it is found by) and a {V:value} (what others get from it).",
+      "(what others can find it by) and a {V:value} (what others get from it).",
     "X M Q K V",
     "attend",
     4,
@@ -170,8 +170,8 @@ const STAGES = {
     "Z = Concat( Z_1, Z_2, … )",
   ],
   join: [
-    "Join",
-    "One more matrix mixes what attention found, and gives it the length of the first row.",
+    "Output matrix",
+    "W_O turns what attention has found into a row as long as the first one.",
     "Z O",
     "join",
     2.4,
@@ -179,16 +179,16 @@ const STAGES = {
   ],
   add1: [
     "Add, norm",
-    "What the word was comes back on the by-pass and is added. The sum is brought to mean 0 and " +
-      "variance 1.",
+    "The row of the word itself, which went past the attention, is added. This is the residual " +
+      "connection. The sum is brought to mean 0 and variance 1.",
     "X O N1",
     "add",
     4.5,
     "X′ = LayerNorm( X + Z W_O )",
   ],
   think: [
-    "Think",
-    "A small network works on each row by itself: here no line leaves its lane.",
+    "Feed forward",
+    "The feed-forward network works on each row by itself: no line goes from one word to another.",
     "N1 H F",
     "think",
     3,
@@ -196,24 +196,26 @@ const STAGES = {
   ],
   add2: [
     "Add, norm",
-    "By-pass, sum and norm once more: a row as long as the first, ready for the next layer.",
+    "The row from before the network is added, and the sum is normalized again. The result is as " +
+      "long as the first row, so another layer can follow.",
     "N1 F N2",
     "end",
     3.5,
     "X″ = LayerNorm( X′ + FFN( X′ ) )",
   ],
   words: [
-    "Words",
-    "A table has a column for every word that can be written. Output times column is that word’s " +
-      "score.",
+    "Logits",
+    "A table has a column for every word that can be written. Output times column is the logit " +
+      "of that word.",
     "P",
     "say",
     3,
     "L = Z W_vocab",
   ],
   shares: [
-    "Shares",
-    "Softmax once more: shares that sum to 1. The largest share is the word to write next.",
+    "Probabilities",
+    "Softmax turns the logits into probabilities, which sum to 1. The most probable word is " +
+      "written next.",
     "P",
     "say",
     3,
@@ -240,7 +242,7 @@ const WRITING = {
     says:
       "The last word gets a {Q:query}: what it is looking for. Every word has a {K:key}, what it " +
       "can be found by, and a {V:value}, what others get from it. Those of earlier words never " +
-      "change, so a program keeps them: the KV cache.",
+      "change, so a program keeps them.",
   },
   scores: {
     says:
@@ -255,13 +257,9 @@ const WRITING = {
   add1: {
     title: "Add",
     says:
-      "The word itself comes back on the by-pass, which is the residual connection, and what " +
-      "attention has found is added to it.",
+      "The row of the word itself, which went past the attention, is added to what attention has " +
+      "found. This is the residual connection.",
     equation: "X′ = X + Z W_O",
-  },
-  think: {
-    title: "Feed forward",
-    says: "The feed-forward network works on each row by itself: here no line leaves its lane.",
   },
   add2: {
     title: "Add",
@@ -285,10 +283,11 @@ const WORDS = {
   N1: "added",
   F: "to be added",
   N2: "added",
-  P: "logits",
 };
 const ASKED = {
-  rows: "The words written so far ask. What an encoder has read, its memory M, will answer.",
+  rows:
+    "The queries come from the words written so far, the keys and values from the memory M: the " +
+    "rows that the encoder computed.",
   qkv:
     "The {Q:queries} come from the words that ask. The {K:keys} and the {V:values} come from " +
     "the memory.",
@@ -434,7 +433,7 @@ export function moment({ stages }, { stage, u }) {
  */
 export function naming({ when, blocks }, id, { s }) {
   const { symbol, words } = blocks[id];
-  if (id === "P" && s >= when.shares) return ["P", words === "logits" ? "probabilities" : "shares"];
+  if (id === "P" && s >= when.shares) return ["P", "probabilities"];
   if (id !== "G" || s < (when.scale ?? when.mask ?? when.softmax)) return [symbol, words];
   if (s >= when.softmax) return ["A", "attention weights"];
   if (when.scale === undefined) return ["S", "scores, masked"];

@@ -213,7 +213,7 @@ export function explain(plan, name, now, head) {
     },
     N2: () => added("N1", "F", "R2", "the second", cells("P", i)),
     P() {
-      begin(writes(given) ? "logit" : "score");
+      begin("logit");
       rowTimes(plan.last, "w_vocab", "", ["P", "out"], [], true);
       result(M.L[i][j], "ink");
       found.title = `After ${who}: ${given.vocabulary[j]}`;

@@ -26,7 +26,7 @@ const MEANS = {
   itself: "weight on itself",
   next: "weight on the token after",
   first: "weight on the first token",
-  entropy: "entropy, in nats",
+  entropy: "entropy (0: all on one token)",
 };
 
 /** Two sheets of one height, their rows on one line. */
@@ -254,7 +254,7 @@ ${deed}${largest}`,
 /** What stands under the drawings: the cell that is pointed at. */
 function cellText(pointed, { tokens, weights, allowed }) {
   if (!pointed || pointed.i >= tokens.length || pointed.j >= tokens.length)
-    return "Tap a weight to see what it tells.";
+    return "Tap a weight to see what it says.";
   const { i, j } = pointed;
   const weight = allowed[i][j] ? `weight ${two(weights[i][j])}` : "forbidden by the mask";
   return `${tokens[i]} → ${tokens[j]}: ${weight}`;

@@ -125,7 +125,7 @@ function sentences(s, now) {
     },
     sinusoidal: {
       verdict:
-        "The scores follow the distance, but drift along each diagonal: words include positions.",
+        "The scores depend mostly on the distance, but also on the position, a part of the word.",
       encoding: ["Added to the word", `PE(${p}) = (${some}). Faint is −1, strong is 1.`],
       similarity: "PE(p) · PE(p + k)",
     },
@@ -162,7 +162,7 @@ function sentences(s, now) {
     encoding: words.encoding,
     similarity: [
       words.similarity ?? "Score against the offset",
-      `Offset k: key minus query. Bold is what position ${p} can reach.`,
+      `Offset k: key minus query. Bold: the offsets that exist for position ${p}.`,
     ],
     scores: [
       "Scores of one word",
