@@ -168,8 +168,8 @@ labels, the other finds them.`;
     return html`Without residual connections a layer passes on only what its own heads and network
 write, so a letter does not stay beside its label.`;
   if (s.without === "positions")
-    return html`Without positions no head can look at exactly the letter before. But the
-causal mask makes early letters different from late ones, and about half of the answers are right.`;
+    return html`Without positions no head can look at exactly the letter before. But
+the causal mask tells early letters from late ones, and about half of the answers are right.`;
   if (s.without === "mask")
     return html`Here a model without the mask cannot cheat, because the answer is always an earlier
 letter. It only needs more steps.`;
@@ -217,7 +217,8 @@ function expected(s, layer, answers) {
 /** What the heads of a layer are measured by: in words, and where it stands in the story. */
 function measureOf(s, layer) {
   if (cheats(s)) return ["the letter after", "oneAhead"];
-  return layer === 0 && s.layers > 1 ? ["the letter before", "oneBack"] : ["the answer", "onAnswer"];
+  if (layer === 0 && s.layers > 1) return ["the letter before", "oneBack"];
+  return ["the answer", "onAnswer"];
 }
 
 /** The map of one head: queries in rows, keys in columns, frames where it is expected to look. */
