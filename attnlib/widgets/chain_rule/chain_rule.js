@@ -40,7 +40,7 @@ const SCENES = {
     trait: "price",
     step: 0.5,
     input: "the price",
-    result: "earnings",
+    result: "earnings change",
     build({ price }) {
       const [y, u] = [price - 4, 100 - 5 * price];
       return {
@@ -64,7 +64,8 @@ const SCENES = {
     said: [
       "Forward: the price decides the profit on a cup and the number of cups, and both decide " +
         "the earnings.",
-      "Start at the end. If the earnings change by 1, the earnings change by 1: their slope is 1.",
+      "Start at the end. The slope of the earnings at themselves is 1: a change of 1 is a change " +
+        "of 1.",
       "One unit more profit on each cup earns one unit for every cup that is sold. One cup more " +
         "earns the profit on a cup.",
       "The price has two paths. Multiply along each path, and add both.",
@@ -78,7 +79,7 @@ const SCENES = {
     trait: "parameter",
     step: 0.05,
     input: "w",
-    result: "loss",
+    result: "loss changes",
     build({ parameter }) {
       const z = INPUT * parameter;
       const p = 1 / (1 + Math.exp(-z));
@@ -224,7 +225,7 @@ function trial(s, now) {
   const [first] = now.rows[0];
   const all = now.back === now.depth;
   return html`<p class="trial"><span>Add ${scene.least} to ${scene.input}: the ${scene.result}
-changes by <b data-part="really">${short(change, 4)}</b>${
+by <b data-part="really">${short(change, 4)}</b>${
     all &&
     html`; the slope says ${scene.least} · ${factor(now.slopes[first.id])} = <b
 data-part="predicted">${short(scene.least * now.slopes[first.id], 4)}</b>`

@@ -1,4 +1,4 @@
-"""LossCurve: what a model pays for a probability, and how steep the curve is there."""
+"""LossCurve: the loss for a probability, and how steep the curve is there."""
 
 import math
 

@@ -33,7 +33,7 @@ const WITHOUT = {
 };
 const TASKS = {
   last: "what followed it the last time",
-  next: "the next letter; it repeats",
+  next: "the next of a repeating text",
 };
 
 const isText = (value) => /^[a-p]{1,24}$/.test(value);
@@ -168,8 +168,8 @@ labels, the other finds them.`;
     return html`Without residual connections a layer passes on only what its own heads and network
 write, so a letter does not stay beside its label.`;
   if (s.without === "positions")
-    return html`Without positions no head can look exactly one back. But the causal mask
-tells early letters from late ones: that is worth half of the answers.`;
+    return html`Without positions no head can look at exactly the letter before. But
+the causal mask tells early letters from late ones, and about half of the answers are right.`;
   if (s.without === "mask")
     return html`Here a model without the mask cannot cheat, because the answer is always an earlier
 letter. It only needs more steps.`;
@@ -195,7 +195,7 @@ numbers, so each head looks a little at everything. Press <b>Train</b> and watch
   if (step >= s.steps)
     return html`<b>The end: accuracy ${two(now.accuracy)}.</b> ${reasonOf(s, now)}`;
   if (cheats(s))
-    return html`Nothing stops the heads from looking one letter ahead. Watch whether they do.`;
+    return html`Nothing stops the heads from looking at the letter after. Watch whether they do.`;
   return now.accuracy > 0.35
     ? html`<b>Off the plateau.</b> The model finds some of the answers.`
     : html`<b>Plateau.</b> Watch whether a head of layer 1 turns to the letter before, and one of
@@ -216,8 +216,9 @@ function expected(s, layer, answers) {
 
 /** What the heads of a layer are measured by: in words, and where it stands in the story. */
 function measureOf(s, layer) {
-  if (cheats(s)) return ["one letter ahead", "oneAhead"];
-  return layer === 0 && s.layers > 1 ? ["one letter back", "oneBack"] : ["the answer", "onAnswer"];
+  if (cheats(s)) return ["the letter after", "oneAhead"];
+  if (layer === 0 && s.layers > 1) return ["the letter before", "oneBack"];
+  return ["the answer", "onAnswer"];
 }
 
 /** The map of one head: queries in rows, keys in columns, frames where it is expected to look. */
@@ -371,7 +372,7 @@ function legend(s) {
     accuracy: "accuracy",
     ...(cheats(s)
       ? { ahead: "best head, one ahead" }
-      : { back: "layer 1, one back", answer: `layer ${s.layers}, the answer` }),
+      : { back: "layer 1, the letter before", answer: `layer ${s.layers}, the answer` }),
     ...(s.task === "last" && { level: "rule “say the letter before”" }),
   };
   const key = Object.values(names).join();
@@ -431,7 +432,7 @@ data-part="accuracy">${measures ? two(measures.accuracy) : "–"}</b></span></p>
     html`<div class="maps" data-part="maps" data-key="${s.layers},${s.heads}" role="group"
 aria-label="Heads that take part">${[0, 1].map(layer)}</div>`,
     html`<div class="charts">${curves(s, step)}${legend(s)}</div>`,
-    html`<label class="past"><span>Slide over the past: step <b
+    html`<label class="past"><span>Go back to an earlier step: <b
 class="number">${step}</b></span>${element("input", {
       type: "range",
       name: "past",
@@ -478,7 +479,7 @@ name="measure">Measure</button></p>`,
       ),
       field(
         "heads",
-        "Heads a layer",
+        "Heads in each layer",
         [1, 2].map((n) => [n, n]),
         s.heads,
       ),

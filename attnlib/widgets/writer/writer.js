@@ -152,7 +152,8 @@ data-wrong="${story.unknown[0]}" data-near="${near}">Use “${near}”</button>`
 ${possible.map((each, i) => [i > 0 && " or ", quoted(each)])}${story.possible.length > 3 && " …"}.
 From there on the world has no probabilities, so only those of the model are shown.`;
   }
-  if (s.ended === "end") return "The story has come to its end.";
+  if (s.ended === "end")
+    return "The story has come to its end. Choose a word to see what else was possible.";
   if (s.ended === "full") return "The story is as long as the model can make it.";
   if (s.writing) return "The model writes. Every word is drawn from the bars.";
   if (story.kind === "live") return "Choose a word to see what the model looked at, and why.";
