@@ -154,7 +154,8 @@ import { PLAY, POSE } from "../../../attnlib/widgets/kit/progress.js";
     }
     const state = { ...start, ...found };
     try {
-      const together = shared.every((trait) => fits(trait, state[trait], state, widget));
+      const present = shared.filter((trait) => Object.hasOwn(state, trait));
+      const together = present.every((trait) => fits(trait, state[trait], state, widget));
       if (together && !BROKEN.test(draw(state))) return found;
     } catch {} // the widget cannot draw it
     return {};
