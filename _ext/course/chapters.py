@@ -35,12 +35,12 @@ from _ext import ROOT, notebook
 PROMISES = {
     "I. The idea": "You learn what attention is for, compute it for a short sentence on paper, and "
     "write it in a few lines of Python.",
-    "II. The model": "You build a small model that writes, compute its words by hand, and learn "
-    "what each of its parts is for.",
+    "II. The model": "You build a small model that writes, work out by hand which words it writes, "
+    "and learn what each of its parts is for.",
     "III. Learning": "You see how a model finds its own numbers by correcting its mistakes, "
     "compute one correction by hand, and look at what a small model has learned.",
-    "IV. Inside a model": "You let one trained model write and another one search by meaning, "
-    "measure how good they are, and see what they cannot know.",
+    "IV. Inside a model": "You use two trained models: one writes, and the other searches by "
+    "meaning. You measure how good they are, and see what they cannot know.",
     "V. The present": "You work out what attention costs, and learn what today's models do "
     "differently and why.",
 }

@@ -101,7 +101,7 @@ const BLOCKS = {
 const STAGES = {
   rows: [
     "Rows",
-    "Each word becomes a row of numbers. It has a lane of its own.",
+    "Each word becomes a row of numbers and gets a lane of its own.",
     "X M",
     "start",
     2,
@@ -153,8 +153,8 @@ const STAGES = {
   ],
   blend: [
     "Average",
-    "Each output is an average of all {V:values}, weighted by the {A:weights}. The wider the " +
-      "ribbon, the larger the weight.",
+    "Each output is an average of all {V:values}, and each counts as much as its {A:weight} " +
+      "says. The wider the ribbon, the larger the weight.",
     "G V Z",
     "blend",
     5,
@@ -223,8 +223,8 @@ const STAGES = {
   ],
   whole: [
     "Whole",
-    "The whole calculation. The words meet in only two places: where {A:queries cross keys}, " +
-      "and in the {V:ribbons}.",
+    "This is the whole calculation. The words affect each other in only two places: where " +
+      "{A:queries cross keys}, and in the {V:ribbons}.",
     "",
     "whole",
     1,

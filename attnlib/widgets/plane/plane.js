@@ -291,7 +291,9 @@ ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(tex
     priced ? html`<td colspan="2"></td>` : now.output.map((x) => digits(fixed(x), "value"))
   }${free && html`<td></td>`}</tr>`;
   const [first, last] = SCENES[s.scene].heads ?? ["asks", "value"];
-  const called = { exp: priced ? "exp" : html`exp <span class="by">(÷ √2)</span>` };
+  const called = {
+    exp: priced ? "exp" : html`exp <span class="by">(score</span> <span class="by">÷ √2)</span>`,
+  };
   const head = [first, ...shown, "weight"].map(
     (name) => html`<th scope="col">${called[name] ?? name}</th>`,
   );

@@ -87,8 +87,8 @@ ${slider("gap", s, { step: 0.5, value: s.gap })}</label></div>`,
 <p><span class="big" data-part="weight">${brief(found.weights[0])}</span>
 <span>weight of key 1</span></p>
 <p><span class="big slope" data-part="slope">${brief(found.slope)}</span>
-<span>slope: what this weight gains for each unit of score,
-drawn as the short straight line</span></p>
+<span>slope: how fast this weight grows with the score
+(the short straight line)</span></p>
 ${buttons()}</div>`,
   ];
 }

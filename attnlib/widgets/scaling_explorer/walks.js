@@ -93,7 +93,7 @@ function drawing(s, { d_k }, { factor, sums, scores, weights }) {
     height,
     `Six lines from 0 to the scores ${scores.map((score) => scoreText(score, s)).join(", ")}. ` +
       `Six bars; the largest weight is ${weights[first].toFixed(2)}, on key ${first + 1}.`,
-    text("Six scores add up. Each number is 1 or −1.", 0, 12, "ink"),
+    text("Six scores, added up product by product", 0, 12, "ink"),
     element("path", {
       d: `M${edge(1).join("L")}L${edge(-1).reverse().join("L")}Z`,
       fill: "var(--line)",
@@ -158,10 +158,10 @@ ${slider("Slide the vector size,", s.d_k)}
     html`<div class="picture walks">${drawing(s, now, found)}</div>`,
     html`<div class="readout">
 <p><span class="big" data-part="largest">${largest.toFixed(2)}</span>
-<span>largest weight:
+<span>largest weight, on
 <b class="key" data-part="first">${winners(weights, largest)}</b></span></p>
 <p><span class="big size" data-part="typical">±${(root * found.factor).toPrecision(2)}</span>
-<span>typical distance from 0, shaded: ${size}</span></p>
+<span>typical size of a score, shaded: ${size}</span></p>
 ${buttons(html`<button type="button" name="again">Toss all the coins again</button>`)}</div>`,
     () =>
       html`<div class="visually-hidden">${table(

@@ -12,7 +12,7 @@ const NOTES = {
     "Milk is never tired, but a cat can be. One word has changed, and the curve leads to *cat*.",
   hungry: "Only the cat can be hungry, so *it* attends to *cat* again.",
   full: "A cat that is full would make sense as well, but here *milk* gets the largest weight.",
-  warm: `The largest weight goes to no word at all, but to *[CLS]*, a mark that the model puts
+  warm: `The largest weight does not go to a word. It goes to *[CLS]*, a mark that the model puts
 before every sentence. When a word has nothing clear to attend to, much of its weight often goes to
 this mark.`,
   big: "If something is too big to fit, it is the trophy, and the curve leads to *trophy*.",
@@ -270,7 +270,7 @@ export function picture(s) {
     html`<div class="choice"><div role="group" aria-label="Swap the last word"
 data-key="${choices[0].word}" class="words">${choices.map(choice)}</div><button type="button"
 class="quiet" data-key="${next.word}" data-word="${next.word}">${
-      next === cat ? "Back to the cat" : "A sentence where it fails"
+      next === cat ? "Back to the cat" : "See where the model fails"
     }</button></div>`,
     html`<div class="said reserved"><div class="ghost" aria-hidden="true"><p
 class="found"><b class="weight">0.00</b></p><p>${noted(LONGEST)}</p></div><div
