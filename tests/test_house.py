@@ -343,7 +343,7 @@ def test_chapters_show_little_code():
 def test_a_chapter_opens_with_its_picture_and_a_guess():
     offences = []
     for chapter in course.read(ROOT):
-        shown = [name for cell in chapter.notebook.cells[:8] for name, _ in cell.widgets]
+        shown = [name for cell in chapter.notebook.cells[:9] for name, _ in cell.widgets]
         kinds = [cell.cell_type for cell in chapter.notebook.cells]
         if len(shown) < 2 or shown[1] != "Guess":
             offences.append(f"{chapter.file}: needs a picture, then a guess")

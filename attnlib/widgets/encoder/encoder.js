@@ -194,7 +194,8 @@ function status(s, now, under) {
     return "The picture shows a recorded example. The model has been downloaded by now.";
   if (!s.on)
     return now.current
-      ? "The picture shows a recorded example. To read your own sentence, the page downloads the model."
+      ? "The picture shows a recorded example. To read your own sentence, the page downloads the " +
+        "model."
       : "To read this sentence, the page has to download the model.";
   const shares = ["heads", "lengths"].includes(s.view);
   const slow = engine.slow && " Without WebAssembly’s SIMD this browser takes longer to read.";

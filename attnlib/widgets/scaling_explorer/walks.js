@@ -74,7 +74,7 @@ function drawing(s, { d_k }, { factor, sums, scores, weights }) {
   const { width, height, left, right, middle, tall, floor, tallest } = SHEET;
   const reach = reachOf(d_k);
   const unit = tall / reach;
-  const tick = reach > 22 ? 20 : reach > 11 ? 10 : 5;
+  const tick = [20, 10].find((step) => 2 * step <= reach) ?? 5;
   const first = weights.indexOf(Math.max(...weights));
   const x = (c) => left + ((right - left) * c) / d_k;
   const y = (sum) => middle - sum * factor * unit;
