@@ -37,6 +37,7 @@ WHOLE = re.compile(
 class Tables(SphinxPostTransform):
     """Widths that are given stand: MyST calls every table's widths automatic as well.
 
+    Classes say of a table with a head whether it has 4, 5, 8 columns or more.
     A table whose sentences a phone would cut is marked: `book.css` gives them a line of their own.
     """
 
@@ -47,6 +48,9 @@ class Tables(SphinxPostTransform):
             if "colwidths-given" in table["classes"]:
                 table["classes"].remove("colwidths-auto")
             rows = [row.children for row in table.findall(nodes.row)]
+            if next(table.findall(nodes.thead), None):
+                least = (4, 5, 8)
+                table["classes"] += [f"columns-{n}" for n in least if len(rows[0]) >= n]
             if len(rows[0]) in (4, 5) and max(len(row[-2].astext()) for row in rows) > 30:
                 table["classes"].append("two-lines")
 
