@@ -4,7 +4,7 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
-from hypothesis import assume, given, HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from attnlib.widgets import (
@@ -118,7 +118,7 @@ def test_the_page_shows_what_the_book_draws(blank, widget, data):
     one, other = data.draw(SAMPLES[widget]), data.draw(SAMPLES[widget])
     fixed = {"view", "compact"} if widget is Encoder else set()  # they decide what is recorded
     assume(one.state.keys() == other.state.keys())  # a Flow that writes has more of them
-    changes = {name: other.state[name] for name in set(one.state) & set(widget._shown) - fixed}
+    changes = {name: other.state[name] for name in set(widget._shown) & set(other.state) - fixed}
     alive = {"sheet": "lies"} if widget is Flow else {}  # before, its whole river stands there
     pictures = [drawn(one, **alive), drawn(one, **changes, **alive)]
     assert blank.evaluate(FOLLOW, [one.state, changes, pictures]) == [None, None]

@@ -122,7 +122,7 @@ function drawing(s, { d_k }, { factor, sums, scores, weights }) {
     text("key", width, 12, "key", end),
     text("0", left, 191, "muted", centered),
     text(d_k === 1 ? "1 product" : `${d_k} products`, right, 191, "muted", end),
-    text("Their weights after the softmax", 0, 213, "ink"),
+    text("Their weights after the softmax", 1, 213, "ink"),
     line(`M${left} ${floor}H${right + 20}`),
     weights.map((weight, j) => [
       element("rect", {
