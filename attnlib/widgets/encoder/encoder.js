@@ -191,17 +191,16 @@ function status(s, now, under) {
       ? `${mega(engine.got)} of ${mega(engine.asked)} MB`
       : "The model is on its way.";
   if (!s.on && engine.state === "ready")
-    return "The picture shows a recorded example. The model has been downloaded by now.";
+    return "This picture was recorded. The model has been downloaded by now.";
   if (!s.on)
     return now.current
-      ? "The picture shows a recorded example. To read your own sentence, the page downloads the " +
-        "model."
+      ? "This picture was recorded. To read your own sentence, the page downloads the model."
       : "To read this sentence, the page has to download the model.";
   const shares = ["heads", "lengths"].includes(s.view);
   const slow = engine.slow && " Without WebAssembly’s SIMD this browser takes longer to read.";
   if (s.busy || !now.current) return ["Reading …", slow];
   const read = now.readings.filter((one) => one?.states);
-  if (!read.length) return "The picture shows a recorded example.";
+  if (!read.length) return "This picture was recorded.";
   if (read.every(({ exact }) => exact))
     return [
       "Read on your machine",

@@ -404,7 +404,9 @@ function tiles(c, id) {
       if (!shown) return null;
       const x = tall ? geo.column(i) - w / 2 : box.x + k * box.cell + 1;
       const y = tall ? box.top + k * box.tile + 1 : box.row(i) - h / 2;
-      const share = (id === "P" ? 2.4 * turned * M.P[i][k] : Math.abs(value) / largest) * shown;
+      // Not darker than a word in it can be read on.
+      const ofP = id === "P" && Math.min(2.4 * turned * M.P[i][k], 1.7);
+      const share = (id === "P" ? ofP : Math.abs(value) / largest) * shown;
       const hollow = bare && value < 0 && w > 6;
       const inset = hollow ? 1.5 : 0;
       const fill = bare
