@@ -49,7 +49,7 @@ function need(names) {
     if (here.has(name) || coming.has(name)) continue;
     const piece = {};
     piece.promise = new Promise((resolve, reject) => Object.assign(piece, { resolve, reject }));
-    piece.promise.catch(() => {}); // who waits for it is told; perhaps nobody does
+    piece.promise.catch(() => {}); // a rejection that nobody awaits is no error
     coming.set(name, piece);
     missing.push(name);
   }

@@ -360,7 +360,7 @@ def test_a_text_without_a_word_still_has_a_next_word():
     assert picture(Writer(text="", written="", at=0)).select("[data-at]") == []
 
 
-# --- what Python refuses, and hands over
+# --- what Python refuses, and what it sends to the page
 
 
 def test_texts_have_a_longest_length():

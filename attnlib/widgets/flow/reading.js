@@ -127,7 +127,7 @@ export function explain(plan, name, now, head) {
         ? `${answers[i]}, ${nth(j)}`
         : `${answers[i]} in the memory, number ${j + 1}`;
       begin();
-      say(writes(given) ? "given, and learned in a real model: " : "what the encoder hands over: ");
+      say(writes(given) ? "given, and learned in a real model: " : "the output of the encoder: ");
       say(num(found.value), "ink result");
       add(feeds, cells("K", i), cells("V", i));
       along("M", "K", "V");

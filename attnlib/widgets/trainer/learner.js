@@ -80,7 +80,7 @@ export function makeLearner(settings, module = null) {
     qkv: take(LENGTH * QKV),
     turned: take(2 * WIDTH * LENGTH), // keys and values, transposed
     a: take(heads * LENGTH * LENGTH),
-    o: take(LENGTH * WIDTH), // what the heads hand over, side by side
+    o: take(LENGTH * WIDTH), // the outputs of the heads, side by side
     between: take(LENGTH * WIDTH),
     hat_2: take(LENGTH * WIDTH),
     h_2: take(LENGTH * WIDTH),

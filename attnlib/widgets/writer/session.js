@@ -8,7 +8,7 @@ const opened = new WeakMap(); // what a file holds, once for all widgets of a pa
 
 const sleep = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
 
-/** What the kernel of a notebook hands over. */
+/** The data that the kernel of a notebook sends. */
 const fromKernel = (view) =>
   new Promise((resolve) => {
     const look = () => view.state().file.data && resolve(view.state().file);
