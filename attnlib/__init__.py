@@ -19,6 +19,7 @@ from attnlib.feed_forward import (
 )
 from attnlib.gradients import attention_backward, softmax_backward
 from attnlib.inspection import ledger, lens
+from attnlib.judging import Judgment, judge
 from attnlib.layers import DecoderLayer, Encoder, EncoderLayer
 from attnlib.linear import delta_rule, linear_attention
 from attnlib.masks import additive, blocked, causal_mask, padding_mask, top_k_mask, window_mask
@@ -39,6 +40,7 @@ __all__ = [
     "EncoderLayer",
     "FeedForward",
     "KeyValueCache",
+    "Judgment",
     "LayerNorm",
     "MixtureOfExperts",
     "MultiHeadAttention",
@@ -54,6 +56,7 @@ __all__ = [
     "feed_forward",
     "gelu",
     "gelu_tanh",
+    "judge",
     "layer_norm",
     "ledger",
     "lens",

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = [chapter.path for chapter in course.read()]
 
 MATHEMATICS = {"attention", "masks", "positions", "multihead", "norms", "feed_forward", "layers"}
-MATHEMATICS |= {"blockwise", "caches", "experts", "gradients", "inspection", "linear"}
+MATHEMATICS |= {"blockwise", "caches", "experts", "gradients", "inspection", "judging", "linear"}
 BELOW = {"numpy", "inputs"}  # what all of the mathematics stands on
 # What each module of attnlib may import besides the standard library. Imports point down.
 MAY_IMPORT = {
@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "experts": BELOW | {"attention", "masks", "multihead"},
     "linear": BELOW,
     "inspection": BELOW | {"attention", "multihead", "norms"},
+    "judging": BELOW,
     "layers": BELOW | {"multihead", "norms", "feed_forward"},
     "blockwise": BELOW | {"attention"},
     "gradients": BELOW | {"attention"},

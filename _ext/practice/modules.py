@@ -13,6 +13,7 @@ ENTRIES = ["attnlib", "attnlib.check", "attnlib.models.induction"]
 # Python imports it before `induction`, but what it loads itself needs files that a page does not
 # have: an empty file takes its place.
 PACKAGE = "attnlib.models"
+DATA = {"attnlib.judging": ROOT / "attnlib" / "data" / "heads.npz"}  # what a module reads
 
 
 def module_file(name):
@@ -46,7 +47,8 @@ def modules():
 
 def archive():
     """These modules and the runner as a zip, the same bytes each time."""
-    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in modules().values()}
+    paths = [*modules().values(), *(path for name, path in DATA.items() if name in modules())]
+    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
     files[RUNNER.name] = RUNNER.read_bytes()
     files[module_file(PACKAGE).relative_to(ROOT).as_posix()] = b""
     sink = io.BytesIO()
