@@ -362,6 +362,8 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       checker.replaceWith(fold);
       fold.append(checker);
     }
+    const stored = link.length && !judge && slot.querySelector(".cell_output pre");
+    if (stored) [output.hidden, output.textContent] = [false, stored.textContent];
     slot.classList.add("alive");
     return view;
   }
@@ -411,6 +413,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       code.value = text;
       isForeign = true;
       arrived.hidden = false;
+      output.hidden = lines.hidden = true;
       reset.textContent = "Back to my code";
       fit();
     }
@@ -495,8 +498,9 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
         if (text.length > LONGEST_LINK)
           return say(`Too long for a link: ${text.length} letters, of at most ${LONGEST_LINK}.`);
         location.hash = `${slot.dataset.name}.code=${text}`;
-        navigator.clipboard?.writeText(location.href).then(
-          () => say("The link is copied. Whoever opens it sees your code; it runs on Run only."),
+        const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject();
+        copied.then(
+          () => say("The link is copied. Anyone who opens it sees this code, and can run it."),
           () => say("The link is in the address bar: copy it from there."),
         );
       },
