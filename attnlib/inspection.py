@@ -282,9 +282,15 @@ class _Replaced(MultiHeadAttention):
         own = MultiHeadAttention(**parts | {"w_o": kept.reshape(self.w_o.shape)})
         output, weights = own(x, *args, **options)
         for head, given in self.outputs.items():
-            d_v = w_o.shape[1]
-            given = np.broadcast_to(given, (*output.shape[:-1], d_v)).astype(output.dtype)
-            output = output + given @ w_o[head]
+            shape = (*output.shape[:-1], w_o.shape[1])  # (..., n, d_v)
+            try:
+                given = np.broadcast_to(given, shape)
+            except ValueError:
+                raise ValueError(
+                    f"the output of head {head} must fit {shape}, a text's tokens by d_v; "
+                    f"got {given.shape}"
+                ) from None
+            output = output + given.astype(output.dtype) @ w_o[head]
         return output, weights
 
 

@@ -112,9 +112,7 @@ ledger_of_row = Checker(
 
 def copied(read=lambda logits: logits.diagonal().mean()):
     """Return a score that is read in another way from the logits that a head writes."""
-    return lambda embeddings, w_v, w_o, unembedding: read(
-        embeddings @ w_v @ w_o @ unembedding
-    )
+    return lambda embeddings, w_v, w_o, unembedding: read(embeddings @ w_v @ w_o @ unembedding)
 
 
 def off_diagonal(logits):
@@ -177,14 +175,14 @@ copying_score = Checker(
         lambda embeddings, w_v, w_o, unembedding: (embeddings @ unembedding).diagonal().mean(),
         "You used the embeddings twice. The logits are read with the unembedding.",
         lambda embeddings, w_v, w_o, unembedding: (
-            (embeddings @ w_v @ w_o) * embeddings
-        ).sum(axis=1).mean(),
+            ((embeddings @ w_v @ w_o) * embeddings).sum(axis=1).mean()
+        ),
         "This is the trace of W_V W_O alone. Ask it about words: embeddings at its left, the "
         "unembedding at its right.",
         lambda embeddings, w_v, w_o, unembedding: np.trace(w_v @ w_o),
         "You added the word itself. The score is about what the head adds.",
         lambda embeddings, w_v, w_o, unembedding: (
-            (embeddings + embeddings @ w_v @ w_o) @ unembedding
-        ).diagonal().mean(),
+            ((embeddings + embeddings @ w_v @ w_o) @ unembedding).diagonal().mean()
+        ),
     ],
 )

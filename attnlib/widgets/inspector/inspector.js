@@ -42,7 +42,11 @@ export const label = ({ scene }) => LABELS[scene];
 
 /** A probability with three digits: here small changes count. */
 const three = (p) => (p < 0.0005 ? "0" : p.toFixed(3));
-const signed = (x) => `${x < -0.005 ? "−" : x > 0.005 ? "+" : ""}${Math.abs(x).toFixed(2)}`;
+function signed(x) {
+  const digits = Math.abs(x).toFixed(2);
+  if (digits === "0.00") return digits;
+  return `${x < 0 ? "−" : "+"}${digits}`;
+}
 const nameOf = (head) => `layer ${Math.floor(head / N_HEADS) + 1}, head ${(head % N_HEADS) + 1}`;
 const headsIn = (away) =>
   Array.from({ length: N_LAYERS * N_HEADS }, (_, head) => head).filter((h) => (away >> h) & 1);
@@ -359,7 +363,7 @@ const STAGES = ["the embedding", "layer 1", "layer 2", "layer 3"];
 
 function lens(s, read) {
   if (!read)
-    return html`<div class="lens" data-part="lens"><p class="empty">The probabilities appear here
+    return html`<div class="stages" data-part="lens"><p class="empty">The probabilities appear here
 once the model has read the text.</p></div>`;
   const row = ([word, p]) =>
     html`<tr class="${word === read.word ? "now" : "other"}"><th scope="row">${
@@ -370,7 +374,7 @@ class="number">${two(p)}</td></tr>`;
     html`<section><p class="title">after ${STAGES[l]}</p><table><tbody>${rows
       .slice(0, 4)
       .map(row)}</tbody></table></section>`;
-  return html`<div class="lens" data-part="lens">${read.lens.map(stage)}</div>`;
+  return html`<div class="stages" data-part="lens">${read.lens.map(stage)}</div>`;
 }
 
 // ------------------------------------------------------------------------------- the picture
