@@ -380,7 +380,8 @@ class TorchLlama:
         ({(2, 0): 0.0}, ValueError, "a layer of outputs must be from 0 to 1; got 2"),
         ({(0, 5): 0.0}, ValueError, "a head of outputs must be from 0 to 4; got 5"),
         ({(0, 1.0): 0.0}, TypeError, "a head of outputs must be a whole number; got 1.0"),
-        ({(0, 1): [0, 1]}, TypeError, "the output of head (0, 1) must hold floats (float16, float32 or float64, so 1.0 and not "
+        ({(0, 1): [0, 1]}, TypeError,
+         "the output of head (0, 1) must hold floats (float16, float32 or float64, so 1.0 and not "
          "1); got int64"),
         ({(0, 1): np.zeros((5, 3))}, ValueError,
          "the output of head (0, 1) must broadcast to (..., n, 2); got (5, 3)"),

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import traitlets
 
-import attnlib
-from attnlib import models, world
+from attnlib import inspection, models, world
 from attnlib.attention import softmax
+from attnlib.multihead import split_heads
 from attnlib.widgets.kit.base import CourseWidget, Whole
 from attnlib.widgets.writer import model_file
 
@@ -133,7 +133,7 @@ class Inspector(CourseWidget):
     @property
     def lens(self):
         """The probabilities of the next word after each layer, (n_layers + 1, n_tokens)."""
-        return attnlib.lens(_model(), self.tokens)[:, -1]
+        return inspection.lens(_model(), self.tokens)[:, -1]
 
     @property
     def contributions(self):
@@ -170,7 +170,7 @@ def mean_outputs():
     token_of = {word: token for token, word in enumerate(model.vocabulary)}
     stories = [telling.tell(random.Random(FIRST_SEED + i))[0] for i in range(N_TEXTS)]
     texts = [[0, *(token_of[word] for word in story)] for story in stories]
-    return np.concatenate(attnlib.mean_outputs(model, texts)).astype(np.float64).round(4)
+    return np.concatenate(inspection.mean_outputs(model, texts)).astype(np.float64).round(4)
 
 
 def tokens_of(text):
@@ -184,9 +184,9 @@ def tokens_of(text):
 def contributions(tokens, word, against=""):
     """Return what each part adds to a logit, or to the difference of two, (1 + 3 * 5,)."""
     model = _model()
-    found = attnlib.ledger(model, tokens, -1, model.vocabulary.index(word))[1]
+    found = inspection.ledger(model, tokens, -1, model.vocabulary.index(word))[1]
     if against in model.vocabulary:
-        found = found - attnlib.ledger(model, tokens, -1, model.vocabulary.index(against))[1]
+        found = found - inspection.ledger(model, tokens, -1, model.vocabulary.index(against))[1]
     return found
 
 
@@ -202,7 +202,7 @@ def by_token(tokens, word, against=""):
     found = []
     for layer, x, weights in zip(model.layers, trace.states, trace.weights, strict=False):
         attention = layer.attention
-        values = attnlib.split_heads(layer.norm_1(x) @ attention.w_v, attention.n_kv_heads)
+        values = split_heads(layer.norm_1(x) @ attention.w_v, attention.n_kv_heads)
         values = values.repeat(N_HEADS // attention.n_kv_heads, axis=0)  # (n_heads, n, d_v)
         strips = attention.w_o.reshape(N_HEADS, -1, len(column))
         found.append(weights[:, -1] * (values @ (strips @ column)[..., None])[..., 0])
@@ -226,13 +226,13 @@ def intervened(tokens, other, heads, how, where):
     if where == "last":
         given = np.concatenate([own[:, :-1], given[:, -1:]], axis=1)
     outputs = {divmod(head, N_HEADS): given[head] for head in heads}
-    return softmax(attnlib.replace_heads(model, outputs)(tokens)[-1])
+    return softmax(inspection.replace_heads(model, outputs)(tokens)[-1])
 
 
 @functools.lru_cache(maxsize=8)
 def _outputs(tokens):
     """Return what the heads pass on, (n_layers * n_heads, n, d_v)."""
-    return np.concatenate(attnlib.head_outputs(_model(), np.array(tokens)))
+    return np.concatenate(inspection.head_outputs(_model(), np.array(tokens)))
 
 
 # What is recorded
@@ -262,7 +262,7 @@ def record(name, text, other, word, against, layer):
         "words": [model.vocabulary[token] for token in tokens[1:]],
         "layer": layer,
         "weights": weights.astype(float).round(3).tolist(),
-        "lens": [_top(p, model.vocabulary) for p in attnlib.lens(model, tokens)[:, -1]],
+        "lens": [_top(p, model.vocabulary) for p in inspection.lens(model, tokens)[:, -1]],
         "ledgers": {
             f"{word} {minus}".strip(): {
                 "parts": contributions(tokens, word, minus).round(3).tolist(),

@@ -140,7 +140,7 @@ const statusOf = (s, read) =>
 function headRow(s, read, head) {
   const isAway = Boolean((s.away >> head) & 1);
   const weights = read?.weights[head];
-  const most = weights && weights.indexOf(Math.max(...weights));
+  const most = weights?.indexOf(Math.max(...weights));
   const names = read && ["¶", ...read.words];
   const part = 1 + head + Math.floor(head / N_HEADS); // in the ledger, after the networks
   const adds = read?.ledger?.parts[part];
@@ -166,7 +166,8 @@ function headRow(s, read, head) {
     html`${Math.floor(head / N_HEADS) + 1}.${(head % N_HEADS) + 1}`,
   );
   const bar = html`<i style="--w: ${(weights?.[most] ?? 0).toFixed(3)}"></i>`;
-  return html`<tr class="${isAway ? "away" : "kept"}"><td><label class="switch">${toggle}</label></td>
+  return html`<tr class="${isAway ? "away" : "kept"}"><td><label
+class="switch">${toggle}</label></td>
 <th scope="row">${look}</th><td class="looks">${
     weights ? html`<span><b>${names[most]}</b> ${two(weights[most])}</span>${bar}` : unknown
   }</td><td class="number">${adds === undefined ? unknown : signed(adds)}</td><td class="number">${
@@ -217,7 +218,8 @@ function instead(s, read) {
       spellcheck: "false",
     })}</label>`;
   return html`<div class="instead"><p class="which"><span>A head that is off passes on</span> ${how}
-${where}</p>${field}<p class="wrong" role="status" data-part="wrong">${mismatch(s, read)}</p></div>`;
+${where}</p>${field}<p class="wrong" role="status"
+data-part="wrong">${mismatch(s, read)}</p></div>`;
 }
 
 /** What is wrong with the other text of a swap. */
@@ -238,12 +240,11 @@ function result(s, read) {
   const title = !off.length
     ? "All heads as they are"
     : html`Head${off.length > 1 && "s"} ${list.join(", ")} off`;
+  const bar = (p, kind) => element("i", { class: kind, style: `--p: ${p.toFixed(4)}` });
   const row = ([word, after, before]) =>
     html`<tr><th scope="row">${word === "¶" ? "(the end)" : word}</th><td class="pair"
-aria-hidden="true"><i class="before" style="--p: ${before.toFixed(4)}"></i><i style="--p: ${after.toFixed(
-      4,
-    )}"></i></td><td class="number"><span class="before">${three(before)}</span>
-<b>${three(after)}</b></td></tr>`;
+aria-hidden="true">${bar(before, "before")}${bar(after, "after")}</td><td class="number"><span
+class="before">${three(before)}</span> <b>${three(after)}</b></td></tr>`;
   const missing =
     read && !rows
       ? "This set of heads was not recorded. Open the model below, and it is computed here."
@@ -251,7 +252,9 @@ aria-hidden="true"><i class="before" style="--p: ${before.toFixed(4)}"></i><i st
   return html`<section class="result" aria-label="Probabilities of the next word"><p
 class="title">${title}</p><p class="legend"><span><i class="before"></i> before</span>
 <span><i></i> after</span></p><div data-part="result">${
-    rows ? html`<table><tbody>${rows.map(row)}</tbody></table>` : html`<p class="empty">${missing}</p>`
+    rows
+      ? html`<table><tbody>${rows.map(row)}</tbody></table>`
+      : html`<p class="empty">${missing}</p>`
   }</div></section>`;
 }
 
@@ -268,11 +271,11 @@ function partsOf({ parts }) {
 }
 
 /** A bar to the right of the middle for what adds, and to the left for what takes away. */
-const balance = (x, most) =>
-  html`<span class="balance ${x < 0 ? "less" : "more"}" aria-hidden="true"><i style="--x: ${Math.min(
-    Math.abs(x) / most,
-    1,
-  ).toFixed(3)}"></i></span>`;
+function balance(x, most) {
+  const length = Math.min(Math.abs(x) / most, 1).toFixed(3);
+  return html`<span class="balance ${x < 0 ? "less" : "more"}" aria-hidden="true"><i
+style="--x: ${length}"></i></span>`;
+}
 
 function chooser(s, read) {
   const choices = (own, first) => {
@@ -361,7 +364,7 @@ scope="row">all others</th><td></td><td></td><td class="number">${signed(rest)}<
 
 const STAGES = ["the embedding", "layer 1", "layer 2", "layer 3"];
 
-function lens(s, read) {
+function lens(read) {
   if (!read)
     return html`<div class="stages" data-part="lens"><p class="empty">The probabilities appear here
 once the model has read the text.</p></div>`;
@@ -382,7 +385,7 @@ class="number">${two(p)}</td></tr>`;
 const SCENES = {
   heads: (s, read) => [page(s, read), heads(s, read), result(s, read), instead(s, read)],
   ledger: (s, read) => [chooser(s, read), page(s, read), ledger(s, read), opened(s, read)],
-  lens: (s, read) => [entry(s), page(s, read), lens(s, read)],
+  lens: (s, read) => [entry(s), page(s, read), lens(read)],
 };
 
 /** The numbers for those who do not see the bars. */

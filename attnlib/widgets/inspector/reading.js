@@ -88,8 +88,8 @@ export function ledgerOf(model, read, token, minus = -1) {
 }
 
 /**
- * A change for `readAll`: the chosen heads, as bits, pass on zeros, their means, or what they passed
- * on in another reading; at all tokens or at the last one only.
+ * A change for `readAll`: the chosen heads, as bits, pass on zeros, their means, or what they
+ * passed on in another reading; at all tokens or at the last one only.
  */
 export function changeOf(model, { away, how, where, n, means, other }) {
   const { d, nHeads } = model;
@@ -101,11 +101,7 @@ export function changeOf(model, { away, how, where, n, means, other }) {
       for (let i = 0; i < d; i++) {
         const at = h * d + i;
         heads[at] =
-          how === "zero"
-            ? 0
-            : how === "mean"
-              ? means[head][i]
-              : other.outputs[layer][position][at];
+          how === "zero" ? 0 : how === "mean" ? means[head][i] : other.outputs[layer][position][at];
       }
     }
   };

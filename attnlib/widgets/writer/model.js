@@ -124,7 +124,8 @@ export const emptyText = (model) => ({
 });
 
 /** The logits of the next token for a row after some layer: the last norm, then the unembedding. */
-export const logitsOf = ({ unembedding, norm, eps }, x) => times(unembedding, rmsNorm(x, norm, eps));
+export const logitsOf = ({ unembedding, norm, eps }, x) =>
+  times(unembedding, rmsNorm(x, norm, eps));
 
 /**
  * Reads the next token of a text, which then keeps it: { logits, weights }, the logits of the token
