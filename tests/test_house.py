@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 
 import attnlib
 from _ext.course import chapters as course
+from _ext.practice.exercises import TITLES
 from attnlib import check
 from tools import build, licences
 from tools.refresh import KERNEL
@@ -327,7 +328,7 @@ def test_each_chapter_asks_its_reader_and_has_its_bug_in_the_museum():
 
 def open_lines(chapter):
     """How many lines of code stand open in a chapter, but for exercises and empty ones."""
-    cells = [cell for section, cell, _ in chapter.cells if section != "Exercises"]
+    cells = [cell for section, cell, _ in chapter.cells if section not in TITLES]
     shown = [c for c in cells if c.cell_type == "code" and "source" not in course.closed(c)]
     return sum(bool(line.strip()) for cell in shown for line in cell.source.splitlines())
 
