@@ -242,7 +242,7 @@ def test_a_shared_rule_is_shown_and_runs_on_run_alone(browser, host):
     assert later.evaluate(RUN, "f(0, 5)")[1].startswith("NameError")  # nor is it run for others
     assert slot.evaluate(RUN, None)[2] == ""
     slot.get_by_role("button", name="Run").click()
-    slot.get_by_text("Positions judged: 1,343").wait_for()
+    slot.locator(".practice .output", has_text="Positions judged: 1,343").wait_for()
     assert not note.is_visible() and later.evaluate(RUN, "f(0, 5)")[2] == "4\n"
     slot.get_by_role("button", name="Back to my code").click()
     assert area.input_value() == "mine = 1"
