@@ -138,7 +138,7 @@ copying_score = Checker(
     to the logit of a word when it looks at this word, averaged over all words.
     """,
     right=lambda embeddings, w_v, w_o, unembedding: copied()(embeddings, w_v, w_o, unembedding),
-    returns={"score": "the mean over all words"},
+    returns={"score": "of this head"},
     cases={
         "eleven words": ELEVEN,
         "seven words": of_words(7, 13, 2, seed=1),
