@@ -405,7 +405,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       code.value = text;
       changed();
     }
-    /** Shows what the address has for this exercise; nothing runs, and the reader's code is kept. */
+    /** Shows what the address has for this exercise; nothing runs, the reader's code is kept. */
     function receive() {
       const text = arrivedFor(slot.dataset.name);
       if (text === null || text === code.value.trimEnd()) return;
