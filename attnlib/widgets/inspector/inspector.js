@@ -539,10 +539,10 @@ export function live(view) {
       view.set({ text, other, layer, word: "", against: "", away: 0 });
     }
   });
-  /** For tests and the curious: the model's reading of a text. */
-  view.root.parentElement.inspect = async (text) => {
+  /** For tests and the curious: the model's reading of a text, in a state with these changes. */
+  view.root.parentElement.inspect = async (text, changes = {}) => {
     if (!known) await open();
-    view.set({ text, word: "", against: "" });
+    view.set({ word: "", against: "", ...changes, text });
     read();
     return compute(view.state());
   };
