@@ -50,6 +50,7 @@ MAY_IMPORT = {
     "gradients": BELOW | {"attention"},
     "bridge": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
+    "onnx_cases": BELOW | {"attention", "multihead", "onnx"},
     "speed": set(),
     "world": set(),
     "models": BELOW
