@@ -423,7 +423,7 @@ def test_the_spelling_is_american():
 
 
 # A term that is also an everyday word: what it looks like as a term.
-AS_A_TERM = {"mean": r"(?:a|the)\s+means?"}
+AS_A_TERM = {"mean": r"(?:a|the)\s+means?", "rank": r"ranks?(?!\s+correlation)"}
 
 
 def looked_up():
