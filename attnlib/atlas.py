@@ -26,8 +26,8 @@ STORED = Path(__file__).parent / "data" / "atlas.csv"
 SDPA, FLEX, VARLEN = "F.scaled_dot_product_attention", "flex_attention", "varlen_attn"
 ATTENTION, ENCODER = "nn.MultiheadAttention", "nn.TransformerEncoder"
 DECODER, WHOLE = "nn.TransformerDecoder", "nn.Transformer"
-# What each function calls a mask for all sentences, one that hides the padding of each, and the flag
-# for a causal one.
+# What each function calls a mask for all sentences, one that hides the padding of each, and the
+# flag for a causal one.
 FUNCTIONS = {
     SDPA: (["attn_mask"], [], ["is_causal"]),
     FLEX: ([], [], []),
@@ -113,11 +113,11 @@ def measure(function, mode, mask, need_weights=None):
     Returns
     -------
     dict
-        With the keys COLUMNS. "rows" speaks of the tokens that stand for something and may
-        attend to something: "equal", "NaN", "random", "as if unmasked", "bias as mask", "differ"
-        or "refused", and then "error" is what torch says. "float32" and "float64" are the largest
-        differences there. "padded rows" and "empty rows" say what torch returns for padding, and for
-        tokens that may not attend to anything.
+        With the keys COLUMNS. "rows" is about real tokens that may attend to something: "equal",
+        "NaN", "random", "as if unmasked", "bias as mask", "differ" or "refused"; then "error" is
+        torch's message. "float32" and "float64" are the largest differences there. "padded rows"
+        and "empty rows" say what torch returns for padding, and for tokens that may not attend to
+        anything.
     """
     found = {}
     with _alone(mode), _watched() as fast:
