@@ -64,6 +64,7 @@ train: install ## train the models of letters and of stories again and store the
 
 atlas: install ## measure the parity atlas again
 	@$(VENV) -m attnlib.atlas
+	@$(VENV) -m attnlib.onnx_cases
 
 bench: install book browser ## run the benchmarks
 	@set -e; for script in benchmarks/*.py; do $(VENV) -m "benchmarks.$$(basename "$$script" .py)"; done

@@ -1,7 +1,7 @@
 """The parity atlas: what PyTorch's attention does in every mode, held against this library.
 
 A case is one function of torch in one mode under one mask. `measure` runs it on both sides and
-says in a row how far apart they are, or how they part. `python -m attnlib.atlas` measures all
+says in a row how far apart they are, or how they differ. `python -m attnlib.atlas` measures all
 cases and stores the rows in `atlas.csv`; `read` gives them back without torch.
 """
 
@@ -26,8 +26,8 @@ STORED = Path(__file__).parent / "data" / "atlas.csv"
 SDPA, FLEX, VARLEN = "F.scaled_dot_product_attention", "flex_attention", "varlen_attn"
 ATTENTION, ENCODER = "nn.MultiheadAttention", "nn.TransformerEncoder"
 DECODER, WHOLE = "nn.TransformerDecoder", "nn.Transformer"
-# What each function calls a mask for all sentences, one that hides the filler of each, and the flag
-# for a causal one.
+# What each function calls a mask for all sentences, one that hides the padding of each, and the
+# flag for a causal one.
 FUNCTIONS = {
     SDPA: (["attn_mask"], [], ["is_causal"]),
     FLEX: ([], [], []),
@@ -71,11 +71,11 @@ IS_CAUSAL = "is_causal"
 # What sentences laid end to end can say: where each ends, and a window that looks back only.
 LAID_OUT = ("none", "causal", "padding", "causal and padding", "empty sentence")
 # What a score of a row with nothing to attend to may be set to, and what that comes to.
-EMPTY = {"zero weights": -np.inf, "equal shares": -1e30, "as if unmasked": 0.0}
+EMPTY = {"zero weights": -np.inf, "equal weights": -1e30, "as if unmasked": 0.0}
 LOWEST = -1e9  # what many programs add in place of -inf
 DTYPES = ("float32", "float64")
 BOUNDS = {"float32": 5e-6, "float64": 1e-13}  # up to here a difference is a matter of rounding
-OUTCOMES = ("equal", "zero weights", "equal shares", "NaN", "other numbers", "random", "refused")
+OUTCOMES = ("equal", "zero weights", "equal weights", "NaN", "other numbers", "random", "refused")
 
 # Different sizes, so that no axis can be taken for another. The heads are even in number, or
 # torch would leave its fast path out.
@@ -113,11 +113,11 @@ def measure(function, mode, mask, need_weights=None):
     Returns
     -------
     dict
-        With the keys COLUMNS. "rows" speaks of the tokens that stand for something and may
-        attend to something: "equal", "NaN", "random", "as if unmasked", "bias as mask", "differ"
-        or "refused", and then "error" is what torch says. "float32" and "float64" are the largest
-        differences there. "padded rows" and "empty rows" say what torch gives for filler, and for
-        those who may attend to nothing.
+        With the keys COLUMNS. "rows" is about real tokens that may attend to something: "equal",
+        "NaN", "random", "as if unmasked", "bias as mask", "differ" or "refused"; then "error" is
+        torch's message. "float32" and "float64" are the largest differences there. "padded rows"
+        and "empty rows" say what torch returns for padding, and for tokens that may not attend to
+        anything.
     """
     found = {}
     with _alone(mode), _watched() as fast:
@@ -162,9 +162,9 @@ def outcome(row):
     for word in ("refused", "NaN", "random"):
         if word in words:
             return word
-    if words - {"", "equal", "zero weights", "equal shares"}:
+    if words - {"", "equal", "zero weights", "equal weights"}:
         return "other numbers"
-    return next((word for word in ("equal shares", "zero weights") if word in words), "equal")
+    return next((word for word in ("equal weights", "zero weights") if word in words), "equal")
 
 
 def source(row):
@@ -210,11 +210,11 @@ def _compare(function, mode, mask, need_weights, dtype):
     """Return how the two sides part: the words of a row, and the largest difference."""
     ours, theirs = _sides(function, mode, mask, need_weights, dtype)
     may, bias, arguments = _masks(mask, N_K if function == SDPA else N_Q, dtype)
-    filler = np.zeros((BATCH, N_Q), bool)
+    padding = np.zeros((BATCH, N_Q), bool)
     if "key_padding_mask" in arguments:
-        filler = arguments["key_padding_mask"][:, :N_Q]
+        padding = arguments["key_padding_mask"][:, :N_Q]
     empty = ~may.any(axis=-1)
-    ordinary, padded = ~filler & ~empty, filler & ~empty
+    ordinary, padded = ~padding & ~empty, padding & ~empty
 
     try:
         got, again = (theirs(arguments, seed) for seed in (1, 2))
@@ -343,7 +343,7 @@ def _flex(queries, keys, values, mask):
 
 
 def _varlen(queries, keys, values, real, window):
-    """Call varlen_attn, for sentences laid end to end without their filler."""
+    """Call varlen_attn, for sentences laid end to end without their padding."""
     import torch
     from torch.nn.attention.varlen import varlen_attn
 
@@ -397,8 +397,8 @@ def _translated(function, arguments):
         return dict.fromkeys(flags, True)
     if function == SDPA:
         if key_padding_mask is not None:
-            filler = key_padding_mask[:, None]
-            attn_mask = filler if attn_mask is None else attn_mask | filler
+            padding = key_padding_mask[:, None]
+            attn_mask = padding if attn_mask is None else attn_mask | padding
         if attn_mask is not None and attn_mask.dtype == bool:
             attn_mask = ~attn_mask  # here True = may attend
         key_padding_mask = None

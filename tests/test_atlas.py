@@ -82,7 +82,7 @@ def test_a_row_with_nothing_to_attend_to(measured, dtype):
     expected = x[0].mean(0) if dtype == "float32" else sdpa(x, x, x)[0, 1]
     assert torch.allclose(sdpa(x, x, x, attn_mask=lowest)[0, 1], expected, atol=1e-6)
     said = measured[atlas.SDPA, "eval", "", "empty row as -1e9"]["empty rows"]
-    assert said == "equal shares; in float64 as if unmasked"
+    assert said == "equal weights; in float64 as if unmasked"
 
     torch.manual_seed(0)
     layer = torch.nn.MultiheadAttention(4, 2, batch_first=True, dtype=kind).eval()
@@ -137,7 +137,7 @@ def test_every_outcome_is_met_and_what_differs_has_a_source(measured):
     [
         (("equal", "", ""), "equal"),
         (("equal", "equal", "zero weights"), "zero weights"),
-        (("equal", "", "equal shares; in float64 as if unmasked"), "equal shares"),
+        (("equal", "", "equal weights; in float64 as if unmasked"), "equal weights"),
         (("equal", "zero output", "zero weights"), "other numbers"),
         (("bias as mask", "", ""), "other numbers"),
         (("random", "", "zero weights"), "random"),

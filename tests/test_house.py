@@ -52,6 +52,7 @@ MAY_IMPORT = {
     "gradients": BELOW | {"attention"},
     "bridge": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
+    "onnx_cases": BELOW | {"attention", "multihead", "onnx"},
     "speed": set(),
     "world": set(),
     "models": BELOW
@@ -424,7 +425,7 @@ def test_the_spelling_is_american():
 
 
 # A term that is also an everyday word: what it looks like as a term.
-AS_A_TERM = {"mean": r"(?:a|the)\s+means?"}
+AS_A_TERM = {"mean": r"(?:a|the)\s+means?", "rank": r"ranks?(?!\s+correlation)"}
 
 
 def looked_up():

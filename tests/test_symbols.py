@@ -39,7 +39,7 @@ def test_each_symbol_is_explained_by_one_row_of_the_notation():
     assert said["K"] == ("keys", f"(<i>n</i>, {d_k})")
     assert said["~S"] == (f"scaled scores, <i>S</i> / √{d_k}", "(<i>n</i>, <i>n</i>)")
     assert said["M masks"][0].startswith("mask")
-    assert said["M encoder-decoder many-heads"][0] == "the tokens that answer"
+    assert said["M encoder-decoder many-heads"][0] == "the tokens that are attended to"
     assert said["L the-encoder-layer what-it-costs"][0] == "layers of a stack"
     assert said["L backwards-by-hand learning-what-to-ask looking-back"][0] == "the loss"
     assert (

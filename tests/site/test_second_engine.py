@@ -1,4 +1,4 @@
-"""Four pages in a second engine, WebKitGTK (Safari's), where `make browser` could install it."""
+"""Six pages in a second engine, WebKitGTK (Safari's), where `make browser` could install it."""
 
 import shutil
 import subprocess
@@ -99,12 +99,24 @@ def drag(slot):
     pointer.perform()
 
 
+def train(slot):
+    """Press the first button, Train."""
+    show(slot, "button").click()
+
+
+def write(slot):
+    """Press Write."""
+    show(slot, "[name=write]").click()
+
+
 @pytest.mark.parametrize(
     ("name", "widget", "acts"),
     [
         ("index.html", "Swap", [press]),
         ("chapters/01-why-attention.html", "Plane", [press, drag]),
         ("chapters/04-scaling.html", "ScalingExplorer", [slide]),
+        ("chapters/13-looking-back.html", "Trainer", [train]),
+        ("chapters/15-a-model-that-writes.html", "Writer", [write]),
         ("chapters/16-a-real-encoder.html", "Encoder", [press]),
     ],
 )
@@ -116,7 +128,8 @@ def test_widgets_live_and_nothing_goes_wrong(webkit, watched, name, widget, acts
     slot = webkit.find_element(By.CSS_SELECTOR, f".widget-slot[data-widget={widget}]")
 
     def drawn():
-        return [svg.get_attribute("outerHTML") for svg in slot.find_elements(By.TAG_NAME, "svg")]
+        parts = slot.find_elements(By.CSS_SELECTOR, "svg, [data-part=story]")
+        return [part.get_attribute("outerHTML") for part in parts]
 
     for act in acts:
         before = drawn()

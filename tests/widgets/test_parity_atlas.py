@@ -18,7 +18,7 @@ from tests.widgets.samples import SAMPLES
 SIGNS = {
     "equal": "=",
     "zero weights": "0",
-    "equal shares": "1/n",
+    "equal weights": "1/n",
     "NaN": "NaN",
     "other numbers": "≠",
     "random": "~",
@@ -91,7 +91,7 @@ def test_the_picture_says_what_the_stored_row_says(widget):
         assert told["tokens"] == f"refused: {row['error']}" and told["program"] == "–"
     else:
         assert ("fast" in told["program"]) == (row["path"] == "fast")
-        assert (told["filler"] != "–") == bool(row["padded rows"])
+        assert (told["padding"] != "–") == bool(row["padded rows"])
         assert (told["empty rows"] != "–") == bool(row["empty rows"])
     links = [a["href"] for a in soup.select("a")]
     thread = row and atlas.source(row)

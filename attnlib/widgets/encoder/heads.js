@@ -245,8 +245,8 @@ function note({ hides, likeness, moved, tokens }) {
     const pieces =
       tokens.some((token) => token.startsWith("##")) &&
       " A piece with ## goes on the word before it.";
-    return html`<p>The model puts <b>[CLS]</b> before each sentence and <b>[SEP]</b> behind it. A
-head that finds nothing to attend to puts its weight there.${pieces}
+    return html`<p>The model puts <b>[CLS]</b> before each sentence and <b>[SEP]</b> behind it.
+Many heads put much of their weight there, perhaps when nothing else fits.${pieces}
 Press × at a word to hide it: the model reads the sentence again, and no token can attend to
 that word.</p>`;
   }

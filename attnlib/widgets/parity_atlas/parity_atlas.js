@@ -1,17 +1,17 @@
 /**
- * ParityAtlas: a grid of functions and masks, colored and signed by outcome. A cell opens its row:
- * what torch gives in the mode, what attnlib does, and the call that shows it again.
+ * ParityAtlas: a grid of functions and masks, colored and marked by outcome. A cell opens its row:
+ * what torch returns in the mode, what attnlib does, and a call that shows it.
  */
 import { element, html, table } from "../kit/markup.js";
 import { copy } from "../kit/mount.js";
 
-/** The sign of each outcome, which tells it without its color, and what it says. */
+/** The sign of each outcome, so that it is not known by its color alone, and its meaning. */
 const OUTCOMES = {
   equal: ["=", "equal to rounding"],
   "zero weights": ["0", "an empty row gets zero weights, as in attnlib"],
-  "equal shares": ["1/n", "an empty row shares out equally"],
-  NaN: ["NaN", "NaN, no number"],
-  "other numbers": ["≠", "other numbers, and no error"],
+  "equal weights": ["1/n", "an empty row gets equal weights"],
+  NaN: ["NaN", "NaN, not a number"],
+  "other numbers": ["≠", "different numbers, and no error"],
   random: ["~", "random: dropout"],
   refused: ["×", "refused, with an error"],
 };
@@ -28,7 +28,7 @@ const FIELDS = [
   "outcome",
   "path",
   "ordinary",
-  "filler",
+  "padding",
   "empty",
   "float32",
   "float64",
@@ -270,14 +270,14 @@ const broken = (name) =>
 
 const SAID = {
   equal: "equal",
-  random: "other ones in each call",
+  random: "different in each call",
   NaN: "NaN",
   refused: "none",
-  differ: "other numbers",
+  differ: "different numbers",
   "as if unmasked": "as if there were no mask",
-  "bias as mask": 'every number but 0 taken for "must not"',
+  "bias as mask": 'every number other than 0 counts as "must not"',
   "zero weights": "zero weights",
-  "equal shares": "equal shares",
+  "equal weights": "equal weights",
   "zero output": "zeros in the output",
 };
 const inWords = (word) =>
@@ -289,19 +289,19 @@ const inWords = (word) =>
 const decimal = (number) => (Number(number) < 0.01 ? number : String(Number(number)));
 
 /**
- * What torch gives in the cell that is looked at: for tokens, filler and empty rows, and by which
- * program.
+ * What torch returns in the selected cell: for tokens, padding and empty rows, and which
+ * program it runs.
  */
 export function facts(s) {
   const row = found(s);
   const given = (word) => (word ? inWords(word) : "–");
-  if (!row) return { tokens: "no such argument", filler: "–", "empty rows": "–", program: "–" };
+  if (!row) return { tokens: "no such argument", padding: "–", "empty rows": "–", program: "–" };
   const off = row.float32 && (row.ordinary === "equal" ? "to" : "off by");
   const far =
     off && `, ${off} ${decimal(row.float32)} in float32, ${decimal(row.float64)} in float64`;
   return {
     tokens: row.error ? `refused: ${row.error}` : inWords(row.ordinary) + far,
-    filler: given(row.filler),
+    padding: given(row.padding),
     "empty rows": given(row.empty),
     program: row.error ? "–" : row.path === "fast" ? "the fast path" : "the usual one",
   };
@@ -309,9 +309,9 @@ export function facts(s) {
 
 /** What attnlib does under the same mask, in every mode. */
 function ours(mask) {
-  if (mask.endsWith("-1e9")) return "the same with these numbers; with booleans zero weights";
+  if (mask.endsWith("-1e9")) return "the same with these numbers; zero weights with a boolean mask";
   if (mask.startsWith("empty")) return "zero weights, whatever the mode";
-  return mask === "ALiBi bias" ? "adds the bias to the scores" : "softmax over what is allowed";
+  return mask === "ALiBi bias" ? "adds the bias to the scores" : "a softmax over the allowed keys";
 }
 
 const THREAD = { issues: "issue", pull: "pull request" };

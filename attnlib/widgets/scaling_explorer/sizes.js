@@ -29,7 +29,7 @@ function vectorsOf() {
   return vectors;
 }
 
-/** For each divisor the weights, the largest one, and how many equal keys would be as even. */
+/** For each divisor the weights, the largest one, and over how many equal keys the weight could be spread as evenly. */
 function compute({ d_k }) {
   const { query, keys } = vectorsOf();
   const [dots] = dotProducts([query], keys, d_k);
@@ -69,7 +69,7 @@ function drawing(found) {
           "font-weight": 600,
         }),
         text(
-          `largest ${largest.toFixed(2)}, as even as ${keys.toFixed(1)} equal keys`,
+          `largest ${largest.toFixed(2)}, spread as over ${keys.toFixed(1)} equal keys`,
           width,
           panel * i + 14,
           "muted",
