@@ -181,7 +181,7 @@ const VERBS = { zero: "without it", mean: "with its mean", swap: "swapped" };
 
 function heads(s, read) {
   const list = Array.from({ length: N_LAYERS * N_HEADS }, (_, head) => head).filter(
-    (head) => !s.layer || Math.floor(head / N_HEADS) === s.layer - 1,
+    (head) => Math.floor(head / N_HEADS) === s.layer - 1,
   );
   const word = read?.word ?? "the word";
   const which = select(
@@ -190,7 +190,6 @@ function heads(s, read) {
       [1, "layer 1"],
       [2, "layer 2"],
       [3, "layer 3"],
-      [0, "all layers"],
     ],
     s.layer,
     { "aria-label": "Which heads are listed" },
@@ -207,17 +206,19 @@ ${which}</p><table><thead><tr><th scope="col">off</th><th scope="col">head</th>
 function instead(s, read) {
   const how = select("how", HOWS, s.how, { "aria-label": "What the heads that are off pass on" });
   const where = select("where", WHERES, s.where, { "aria-label": "Where they do so" });
-  const field =
-    s.how === "swap" &&
-    html`<label class="other"><span>The other text, with as many words</span>${element("input", {
-      type: "text",
-      name: "other",
-      value: s.other,
-      maxlength: LONGEST,
-      autocomplete: "off",
-      autocapitalize: "off",
-      spellcheck: "false",
-    })}</label>`;
+  // Room is kept for it, so that nothing moves.
+  const kind = `other${s.how === "swap" ? "" : " ghost"}`;
+  const field = html`<label class="${kind}"><span>The other text, with as many
+words</span>${element("input", {
+    type: "text",
+    name: "other",
+    value: s.other,
+    maxlength: LONGEST,
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+    disabled: s.how !== "swap",
+  })}</label>`;
   return html`<div class="instead"><p class="which"><span>A head that is off passes on</span> ${how}
 ${where}</p>${field}<p class="wrong" role="status"
 data-part="wrong">${mismatch(s, read)}</p></div>`;
