@@ -36,7 +36,7 @@ class Text(NamedTuple):
 
     def __str__(self):
         """Return its lines, with the word between arrows."""
-        word = f" >>{self.word.strip()}<<" if self.word else ""
+        word = f">>{self.word}<<" if self.word else ""
         return textwrap.fill(f"{self.title}: {self.before}{word}{self.after}", 76)
 
 
@@ -117,10 +117,7 @@ class Checker:
             if attempts[-1].stopped:
                 break  # the other inputs would take as long
         verdict = self.verdict(function, attempts)
-        if any(each.printed for each in attempts):
-            note = "What your function prints is not shown here; call it yourself to see it."
-            verdict = Verdict(verdict.right, f"{verdict.message} {note}")
-        return verdict
+        return noted(verdict) if any(each.printed for each in attempts) else verdict
 
     def attempt(self, function, inputs):
         """Run a function, the learner's or another one, on the inputs of one case."""
@@ -227,6 +224,12 @@ class Checker:
         if sequence:  # which explains a wider dtype too
             remark = SEQUENCE.format(sequence)
         return Verdict(True, f"Right: all {len(attempts)} checks passed.{remark}")
+
+
+def noted(verdict):
+    """Return a verdict that says where to see what the function prints."""
+    note = "What your function prints is not shown here; call it yourself to see it."
+    return Verdict(verdict.right, f"{verdict.message} {note}", verdict.texts)
 
 
 def name_of(function):

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from attnlib.check.attempts import Crash, as_arrays, attempt, is_blank, same
-from attnlib.check.checker import Text, Verdict, name_of
+from attnlib.check.checker import Text, Verdict, name_of, noted
 from attnlib.check.dot_products import attention
 from attnlib.check.masks import causal_mask
 from attnlib.check.sampling import sample_tokens
@@ -22,7 +22,7 @@ PARTS = {
     "rotary": rotary,
     "sample_tokens": sample_tokens,
 }
-BEGINNING = "Rosa was a brave sailor. Rosa had to bring the boat to the bank."
+BEGINNING = "Ada lived in a cozy apartment near the farm. The farm was her favorite place."
 N_WORDS, SEED = 40, 0
 
 
@@ -77,6 +77,7 @@ def runs_the_writer(**part):
     checker = PARTS[name]
     if is_blank(function) or not callable(function):
         return checker(function)
+    ours()  # before the clock runs
     beside = Beside(function, getattr(Parts(), name), len(checker.returns))
     tried = attempt(lambda: written(Parts(**{name: beside})), ())
     if tried.stopped:
@@ -86,7 +87,8 @@ def runs_the_writer(**part):
     if isinstance(tried.result, Crash):
         words = f"{name_of(function)} passes its checker, but the model raised {tried.result.text}."
         return Verdict(False, words) if said else said
-    return compared(name_of(function), said, beside, [*tried.result])
+    verdict = compared(name_of(function), said, beside, [*tried.result])
+    return noted(verdict) if tried.printed and verdict else verdict
 
 
 def written(parts):
@@ -133,5 +135,6 @@ def text(title, tokens, at):
     vocabulary = writer().vocabulary
     words = [vocabulary[token] for token in tokens]
     before, upto, whole = show(words[:at]), show(words[: at + 1]), show(words)
+    before += " " * upto.startswith(f"{before} ")
     end = " (Here the story ends.)" if len(words) < N_WORDS else ""
     return Text(title, before, upto[len(before) :], whole[len(upto) :] + end)
