@@ -1,8 +1,9 @@
 """All exercises of the course, each as learners solve it: wrongly in three ways, rightly in one.
 
 `_ext/practice/exercises.py` finds the exercises. A checker's wrong ones are the first three of
-`solutions.txt`, also where it judges a part of the model that writes; those of an exercise that judges itself stand here. Right is the solution that the
-chapter shows, under the name that the exercise asks for.
+`solutions.txt`, also where it judges a part of the model that writes; those of an exercise that
+judges itself stand here. Right is the solution that the chapter shows, under the name that the
+exercise asks for.
 """
 
 import ast

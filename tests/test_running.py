@@ -77,8 +77,11 @@ def test_wrong_functions_get_the_words_of_their_checker(part):
         said = judged(part, body)
         assert words in said.message and "passes its checker" not in said.message
         assert not said or "One remark: " in said.message
-        assert said or not said.texts or " the model, too, but " in said.message or (
-            "The text first changes at word " in said.message
+        assert (
+            said
+            or not said.texts
+            or " the model, too, but " in said.message
+            or ("The text first changes at word " in said.message)
         )
 
 
@@ -201,10 +204,10 @@ def test_an_endless_loop_is_stopped_once(monkeypatch):
 
 
 def test_a_part_that_the_model_does_not_have():
-    with pytest.raises(ValueError, match="must be one of softmax, causal_mask, .*; got norm"):
+    with pytest.raises(ValueError, match=r"must be one of softmax, causal_mask, .*; got norm"):
         check.runs_the_writer(norm=attnlib.softmax)
     for parts in {}, {"softmax": attnlib.softmax, "rotary": attnlib.rotary}:
-        with pytest.raises(TypeError, match=f"takes one function, .*; got {len(parts)}"):
+        with pytest.raises(TypeError, match=rf"takes one function, .*; got {len(parts)}"):
             check.runs_the_writer(**parts)
 
 

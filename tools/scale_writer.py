@@ -63,7 +63,7 @@ def main():
         "few": rows_of(recipe(BY_HEART, n_stories=FEW)),
         "new": rows[BY_HEART],
     }
-    writing.SCALING.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    writing.SCALING.write_text(json.dumps(figures) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def modules_named(node):
 
 
 def data_for(source):
-    """The files, by their paths in the checkout, that a cell reads through the checkers it calls."""
+    """The files of the checkout that the checkers of a cell read."""
     return [path for name, path in DATA.items() if name in source]
 
 

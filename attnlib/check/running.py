@@ -119,7 +119,7 @@ def compared(name, said, beside, yours):
     texts = text("With our function", ours(), at), text("With your function", yours, at)
     wrong = said.message
     if said:
-        wrong = f"{name} passes its checker, but in the model its results are not the same each time."
+        wrong = f"{name} passes its checker, but in the model it returns something else."
     if changed:
         end = f"The text first changes at word {at + 1} of {len(ours())}."
     else:

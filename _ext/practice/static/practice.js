@@ -327,7 +327,18 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       ? [make("p", { className: "before", textContent: "✓ Solved before" })]
       : [];
     cell.after(
-      make("div", { className: "practice" }, ...before, code, bar, hint, verdict, lines, texts, output),
+      make(
+        "div",
+        { className: "practice" },
+        ...before,
+        code,
+        bar,
+        hint,
+        verdict,
+        lines,
+        texts,
+        output,
+      ),
     );
     if (judge.includes("\n")) {
       const fold = make(
