@@ -227,7 +227,7 @@ def test_an_error_is_one_clear_line_and_the_learners_own_lines(source, message, 
 
 
 def test_an_error_inside_of_the_checker_shows_the_line_too():
-    (exercise,) = [e for _, e in JUDGED if e.key == "my_softmax"]
+    exercise = next(e for _, e in JUDGED if e.key == "my_softmax" and "runs" not in e.judge)
     answer = run("def my_softmax(scores):\n    return scores[99]", exercise)
     assert answer.message.startswith("my_softmax raised IndexError: index 99 is out of bounds")
     assert answer.lines == ["Line 2 in my_softmax: return scores[99]"]
