@@ -61,6 +61,7 @@ refresh: install ## run the notebooks and store their outputs, and what follows 
 train: install ## train the models of letters and of stories again and store their weights
 	@$(VENV) -m tools.train
 	@$(VENV) -m tools.train_writer
+	@$(VENV) -m tools.scale_writer
 
 atlas: install ## measure the parity atlas again
 	@$(VENV) -m attnlib.atlas

@@ -1,8 +1,9 @@
 """All exercises of the course, each as learners solve it: wrongly in three ways, rightly in one.
 
 `_ext/practice/exercises.py` finds the exercises. A checker's wrong ones are the first three of
-`solutions.txt`; those of an exercise that judges itself stand here. Right is the solution that the
-chapter shows, under the name that the exercise asks for.
+`solutions.txt`, also where it judges a part of the model that writes; those of an exercise that
+judges itself stand here. Right is the solution that the chapter shows, under the name that the
+exercise asks for.
 """
 
 import ast
@@ -106,14 +107,14 @@ def written(start, body):
 
 def wrong(exercise):
     """Three wrong cells for an exercise, each with a part of what must be said."""
-    checker = re.fullmatch(r"check\.(\w+)\(\w+\)", exercise.judge)
+    checker = re.fullmatch(r"check\.(?:runs_the_writer\((\w+)=|(\w+)\()\w+\)", exercise.judge)
     if not checker:
         said = f"Not yet: {exercise.judge.splitlines()[-1]} is "
         own = OWN.get(exercise.key)
         assert own, f"{exercise.key} has no checker: write three wrong solutions into OWN, here"
         cells = [written(exercise.start, body) if exercise.name else body for body in own]
         return [(said, cell) for cell in cells]
-    parameters, rows = table()[checker[1]]
+    parameters, rows = table()[checker[1] or checker[2]]
     refused = [(said, body) for sign, said, body in rows if sign == "-"][:3]
     return [(said, f"def {exercise.name}({parameters}):\n{body}") for said, body in refused]
 

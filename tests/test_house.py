@@ -57,7 +57,7 @@ MAY_IMPORT = {
     | {"models", "world", "safetensors", "tokenizers", "huggingface_hub"}
     | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
-    "check": {"numpy", "check"} | MATHEMATICS,
+    "check": {"numpy", "check", "models", "world"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "wasmtime", "palette", "widgets"}
     | {"atlas", "models", "world"}
     | MATHEMATICS,

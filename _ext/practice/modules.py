@@ -13,6 +13,9 @@ ENTRIES = ["attnlib", "attnlib.check", "attnlib.models.induction"]
 # Python imports it before `induction`, but what it loads itself needs files that a page does not
 # have: an empty file takes its place.
 PACKAGE = "attnlib.models"
+# What a checker reads, by a name in the cell that calls it. It is not in the archive: a page whose
+# exercises do without it does not fetch it.
+DATA = {"runs_the_writer": "attnlib/data/writer.npz"}
 
 
 def module_file(name):
@@ -28,6 +31,11 @@ def modules_named(node):
         inner = [f"{node.module}.{name}" for name in names]
         names = [name if module_file(name) else node.module or "" for name in inner]
     return [name for name in names if name.partition(".")[0] == "attnlib" and module_file(name)]
+
+
+def data_for(source):
+    """The files of the checkout that the checkers of a cell read."""
+    return [path for name, path in DATA.items() if name in source]
 
 
 @functools.cache
