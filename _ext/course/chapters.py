@@ -301,7 +301,7 @@ def term_plan(chapters):
         f"takes {hours(max(map(minutes, planned)))}."
     )
     head = ["| week | chapter | exercise | what must click | minutes |", "|---|---|---|---|---|"]
-    table = [":::{table}", ":widths: 14 12 22 39 13", "", *head, *lines, ":::", ""]
+    table = [":::{table}", ":widths: 14 14 22 37 13", "", *head, *lines, ":::", ""]
     return "\n".join([said, "", *table])
 
 
