@@ -5,8 +5,8 @@ picture here, in the embedded engine, as it would in a browser. `widget_host.js`
 to life; until then, and without JavaScript, it stands there. A page that is no notebook shows a
 widget by a directive, with the traits that differ from their defaults as JSON:
 
-    :::{widget} AttentionExplorer
-    {"sentence": "The boat reached the bank", "row": 4}
+    :::{widget} ScalingExplorer
+    {"d_k": 16}
     :::
 
 A widget that only a kernel can move stands in a cell with the tag `needs-kernel` and gets a plain

@@ -1,6 +1,5 @@
 """The instruments of the course: ipywidgets that also live in a page without a kernel."""
 
-from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.backwards import Backwards
 from attnlib.widgets.chain_rule import ChainRule
 from attnlib.widgets.config_reader import ConfigReader
@@ -28,7 +27,6 @@ from attnlib.widgets.trainer import Trainer
 from attnlib.widgets.writer import Writer
 
 __all__ = [
-    "AttentionExplorer",
     "Backwards",
     "ChainRule",
     "ConfigReader",
