@@ -11,7 +11,7 @@
  * anchor if there is one. The second Plane of a page is plane-2. What is not as Python would accept
  * it, or what the widget cannot draw, is as if it were not there.
  *
- * "Share" below a picture brings its menu (attnlib/widgets/kit/share.js), which is loaded only then.
+ * "Share" below a picture brings its menu (attnlib/widgets/kit/share.js): it is loaded only then.
  */
 
 // The build puts the value in the place of this line (_ext/assets.py).
@@ -335,8 +335,8 @@ import { PLAY, POSE } from "../../../attnlib/widgets/kit/progress.js";
       widget.render({ model, el: slot });
       slot.model = model; // for the curious, in the browser's console
       const { shared: checks = {}, bounds, still: draw } = widget;
-      // Nothing is shared of a widget whose state is an answer, and no trait whose check is false, or
-      // of which nothing says what it may be.
+      // Nothing is shared of a widget whose state is an answer, and no trait whose check is false,
+      // or of which nothing says what it may be.
       const isShared = (trait) =>
         checks !== false && (Object.hasOwn(checks, trait) ? checks[trait] : bounds[trait]);
       const shared = Object.keys({ ...bounds, ...checks }).filter(isShared);

@@ -17,6 +17,7 @@ const FONTS = [
   ["system-ui", 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial'],
   ['"Text of the Book"', '"Source Serif 4", Georgia, "DejaVu Serif"'],
   [/(?<=^|, )monospace/, '"DejaVu Sans Mono", monospace'],
+  [/(?<=^|, )serif/, '"DejaVu Serif", serif'],
   [/"\w+ in its place", /g, ""],
 ];
 const COPIED = "d points x y x1 y1 x2 y2 cx cy r rx ry width height dx dy rotate pathLength".split(
@@ -400,7 +401,8 @@ function drawControl(sheet, control, style, box) {
     const round = control.type === "radio" ? width / 2 : 2;
     const all = control.checked ? filled(ink) : stroked(line, 1);
     sheet.parts.push(rounded(box, Array(4).fill(round), control.checked ? 0 : 0.5, all));
-    const d = `M${left + width * 0.22} ${middle}l${width * 0.2} ${height * 0.2}l${width * 0.36} ${-height * 0.4}`;
+    const start = `M${left + width * 0.22} ${middle}`;
+    const d = `${start}l${width * 0.2} ${height * 0.2}l${width * 0.36} ${-height * 0.4}`;
     const dot = { cx: left + width / 2, cy: middle, r: width / 5, ...filled(sheet.color("page")) };
     if (control.checked && round > 2) sheet.add("circle", dot);
     else if (control.checked) sheet.add("path", { d, ...stroked(sheet.color("page"), 2) });
@@ -669,7 +671,8 @@ export function toSvg(root, { caption, address = "" }) {
   };
   const room = width - 2 * MARGIN;
   for (const line of wrapped(caption, small, room)) below(line, "ink");
-  if (address) below(shortened(address, small, room), "muted", address);
+  const link = /^https?:/.test(address) ? address : "";
+  if (address) below(shortened(address, small, room), "muted", link);
   const height = y + MARGIN - 2 - top;
   const ground = { x: left, y: top, width, height, ...filled(sheet.color("page")) };
   const svg = element(
