@@ -154,13 +154,18 @@ def assets(uses):
     }
 
 
+def menu():
+    """The script that "Share" loads: the menu of a picture, and what saves the picture."""
+    return "".join(_call("registerFile", name, modules.source(name)) for name in ("save", "share"))
+
+
 def write_assets(app, builder):
     """Before the first page is written: what all widgets need, and nothing else."""
     static = Path(app.outdir, "_static")
     kinds = {name: getattr(attnlib.widgets, name).view_modules for name in attnlib.widgets.__all__}
     wanted = assets([(name, view) for name, views in kinds.items() for view in views or [""]])
     clear(static.glob("widgets/*"), {Path(name).name for name in wanted})
-    for name, text in wanted.items():
+    for name, text in (wanted | {"share.js": menu()}).items():
         write(static / name, text)
 
 

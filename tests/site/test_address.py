@@ -172,6 +172,7 @@ ABSURD = [
     'positions-explorer.d_model="4"', "positions-explorer.d_model=[8]",
     'positions-explorer.d_model="0x10"', "positions-explorer.d_model=3",
     'plane-2.words={"":[0,0]}', 'plane-2.words={"7":[0,0]}', 'plane-2.words={"x":[0,4]}',
+    'mask-painter.tokens=["a","b"]', 'plane.axes=["x","y"]', "parity-atlas.rows=[]",
     "&&&", "%", "=", "a=b=c", "plane-3.asks=1", "<img src=x onerror=alert(1)>",
 ]  # fmt: skip
 

@@ -259,7 +259,8 @@ STATES = f"""async () => {{
   const misfits = {MISFITS}, found = new Set();
   const later = self.requestAnimationFrame;
   self.requestAnimationFrame = tell => queueMicrotask(() => tell(performance.now()));
-  const quiet = ":not([name=copy], [name=why], [data-why], [name=play], [data-way])";
+  const quiet = ":not([name=copy], [name=why], [data-why], [name=play], [data-way])" +
+    ":not(.widget-share)";
   const tell = (control, ...kinds) =>
     kinds.forEach(kind => control.dispatchEvent(new Event(kind, {{bubbles: true}})));
   for (const [number, slot] of document.querySelectorAll(".widget-slot").entries()) {{
