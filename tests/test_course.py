@@ -405,4 +405,4 @@ def test_a_short_term_has_what_its_chapters_need():
     for chapter in chosen:
         needed = set(re.findall("“(.+?)”(?! by)", chapter.needs)) & {c.title for c in chapters}
         assert needed <= known, chapter.title
-    assert len(course.weeks(chosen)) == 6
+    assert len(course.weeks(chosen)) <= len(course.weeks(chapters)) / 2

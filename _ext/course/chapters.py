@@ -55,6 +55,7 @@ SHORT = {
     "05-masks",
     "06-many-heads",
     "08-the-encoder-layer",
+    "09-a-gpt-on-two-pages",
     "10-encoder-decoder",
     "14-what-it-costs",
 }
