@@ -373,8 +373,8 @@ def test_what_does_not_fit_is_refused(arguments, kind, message):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"a name that ends in \.html; got 'heads\.png'"):
-        HeadsViewer(GOOD, CAT).save(tmp_path / "heads.png")
+    with pytest.raises(ValueError, match=r"in .html, .svg or .png; got 'heads.pdf'"):
+        HeadsViewer(GOOD, CAT).save(tmp_path / "heads.pdf")
     assert not any(tmp_path.iterdir())
 
 

@@ -121,15 +121,19 @@ class HeadsViewer(CourseWidget):
             raise ValueError(f"{name} needs a whole number from 0 to {end - 1}; got {value}")
         return value
 
-    def save(self, path):
-        """Write the viewer, as it is set now, into one HTML file that needs no other.
+    def save(self, path, **how):
+        """Write the viewer, as it is set now, into one HTML file that needs no other, or a picture.
 
-        It opens from disk and asks for nothing outside. Anyone who has a browser can read it.
+        The HTML file opens from disk and asks for nothing outside. Anyone who has a browser can
+        read it. A picture is saved as with every widget (`CourseWidget.save`).
 
         Parameters
         ----------
         path : str or path-like
-            The name of the file, which ends in `.html`. What stands there is replaced.
+            The name of the file, which ends in `.html`, `.svg` or `.png`. What stands there is
+            replaced.
+        **how
+            `width` and `theme` of a picture.
 
         Returns
         -------
@@ -142,8 +146,12 @@ class HeadsViewer(CourseWidget):
             If the name ends in anything else.
         """
         path = Path(path)
+        if path.suffix.lower() in {".svg", ".png"}:
+            return super().save(path, **how)
         if path.suffix.lower() != ".html":
-            raise ValueError(f"path needs a name that ends in .html; got {path.name!r}")
+            raise ValueError(
+                f"path needs a name that ends in .html, .svg or .png; got {path.name!r}"
+            )
         path.write_text(page(self, self.title or "Attention weights"), encoding="utf-8")
         return path
 

@@ -135,6 +135,11 @@ class CourseWidget(anywidget.AnyWidget):
         theme : {"light", "dark"}
             The colors.
 
+        Returns
+        -------
+        Path
+            Where the file is.
+
         Raises
         ------
         ValueError
@@ -142,7 +147,7 @@ class CourseWidget(anywidget.AnyWidget):
         RuntimeError
             If no browser is found, or it does not draw the picture.
         """
-        saving.save(self, path, width, theme)
+        return saving.save(self, path, width, theme)
 
     def __repr__(self):
         """Return the call that makes this widget: the same text in every run."""

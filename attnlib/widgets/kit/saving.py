@@ -71,7 +71,7 @@ document.body.replaceChildren(saved);
 
 
 def save(widget, path, width, theme):
-    """Write the picture of a widget to a file: `CourseWidget.save`."""
+    """Write the picture of a widget to a file, and return where: `CourseWidget.save`."""
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in {".svg", ".png"}:
@@ -86,6 +86,7 @@ def save(widget, path, width, theme):
             path.write_text(svg, encoding="utf-8")
         else:
             path.write_bytes(photographed(svg, folder))
+    return path
 
 
 def drawn(widget, width, theme, folder):
