@@ -71,7 +71,7 @@ def test_the_picture_says_what_the_simulation_says():
     soup, noticed = picture(widget), widget.noticed
     big = [each.get_text() for each in soup.select(".readout .big")]
     assert big[0] == f"{noticed['throughput']:,.0f}" and big[3] == str(noticed["most"])
-    assert "426,784 tokens" in soup.select_one('[data-part="holding"]').get_text()
+    assert soup.select_one('[data-part="room"]').get_text() == "426,784"
     rows = soup.select(".effects tr")[1:]
     assert [row.th.get_text() for row in rows][:2] == [
         "without continuous batching",

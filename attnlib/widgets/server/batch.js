@@ -15,6 +15,10 @@ const commas = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
 const ms = (time) => `${(1000 * time).toFixed(1)} ms`;
 const readersOf = (n) => (n === 1 ? "1 reader" : `${n} readers`);
 
+/** How much more than for one reader; nothing for one. */
+const times = (factor, what) =>
+  factor < 1.005 ? "" : `: ${factor.toFixed(1)} times as ${what} as for one`;
+
 const of = (s) => 2 ** (s.moving?.[0] ?? Math.log2(s.readers));
 
 const across = (time) => (WIDE * Math.min(1000 * time, LONGEST)) / LONGEST;
@@ -81,7 +85,7 @@ function rates(readers) {
     line(`M${LEFT} ${top}v${tall}h${WIDE}`),
     curve(rate),
     curve(each, { "stroke-dasharray": "5 3" }),
-    text("all readers together", x(5.2), y(rate(5.2)) - 12, "ink", { "text-anchor": "end" }),
+    text("all readers together", LEFT + 8, y(5200), "ink"),
     text("each reader", x(5), y(each(5)) - 8, "ink"),
     dot(rate),
     dot(each),
@@ -127,10 +131,14 @@ function picture(s) {
       rates(readers),
     )}</div>`,
     html`<div class="readout">
-<p><span class="big">${ms(writing.seconds)}</span><span>for one token of ${readersOf(whole)}:
-${(writing.seconds / alone).toFixed(1)} times as long as for one</span></p>
-<p><span class="big">${commas(rate)}</span><span>tokens a second for all together:
-${(rate * alone).toFixed(1)} times as many</span></p>
+<p><span class="big">${ms(writing.seconds)}</span><span>for a token of ${readersOf(whole)}${times(
+      writing.seconds / alone,
+      "long",
+    )}</span></p>
+<p><span class="big">${commas(rate)}</span><span>tokens a second for all together${times(
+      rate * alone,
+      "many",
+    )}</span></p>
 <p><span class="big">${commas(rate / readers)}</span><span>tokens a second for each</span></p>
 ${buttons()}</div>`,
     html`<p class="cell">Llama 3.1 8B on one H100, with 1,000 tokens in each cache. A pass takes as

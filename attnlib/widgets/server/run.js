@@ -116,13 +116,9 @@ function memory(s, result) {
   }
   const thick = { "stroke-width": 9 };
   return [
-    text(
-      `Memory for caches: ${commas(pages * PAGE)} tokens, ${moment.caches.length} requests in it`,
-      0,
-      12,
-      "ink",
-      { "font-weight": "bold", "data-part": "holding" },
-    ),
+    text(`Memory for caches: ${moment.caches.length} requests in it`, 0, 12, "ink", {
+      "font-weight": "bold",
+    }),
     line(stripes(pages, 0, pages), { ...thick, "stroke-opacity": 0.22 }),
     line(stripes(pages, 0, prefixKept / PAGE), { ...thick, stroke: "var(--key)" }),
     line(filled, { ...thick, stroke: "var(--ink)", "data-part": "filled" }),
@@ -303,7 +299,9 @@ ${s.requests} requests are answered</span></p>
 <b class="number">${(100 * filled).toFixed(0)} %</b> held tokens${again}</span></p></div>`,
     () => effects(s),
     html`<div class="foot">${buttons()}<p class="cell">Llama 3.1 8B on one H100, simulated by the
-roofline. Memory, from the top left: black holds tokens, dotted is taken and empty, gray is free; a
+roofline. The memory has room for <b class="number" data-part="room">${commas(
+      server.pages * PAGE,
+    )}</b> tokens. From the top left, black holds tokens, dotted is taken and empty, gray is free; a
 beginning that is shared stands first, in the color of keys. The pages of a request may lie
 anywhere; they are drawn together here. Without pages a request takes room for
 ${commas(LONGEST)} tokens.</p></div>`,
