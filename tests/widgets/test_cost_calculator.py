@@ -155,7 +155,7 @@ def test_the_drawing_shows_where_this_text_and_this_work_stand(calculator):
     for work in ("reading", "writing"):
         share = min(1, found[work] / (312e12 / 1.555e12))  # an A100
         right = np.clip((np.log2(found[work]) + 2) / 14, 0, 1)
-        wanted.append((52 + 236 * right, 36 - 40 * max(np.log10(share), -3)))
+        wanted.append((52 + 300 * right, 36 - 40 * max(np.log10(share), -3)))
     at = [[float(dot[axis]) for axis in ("cx", "cy")] for dot in (memory, *dots)]
     np.testing.assert_allclose(at, wanted, atol=0.006)
     assert [dot["data-dot"] for dot in dots] == ["reading", "writing"]

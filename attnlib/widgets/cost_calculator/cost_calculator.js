@@ -49,7 +49,7 @@ const BLOCK = 128;
 const RIDGE = 312 / 1.555;
 const STOPS = Array.from({ length: 27 }, (_, half) => Math.round(2 ** (7 + half / 2)));
 
-/** The curves of the memory, in units of a 360 x 240 sheet; powers of 2 of tokens, of 10 of bytes. */
+/** The curves of the memory, on a 360 x 240 sheet; powers of 2 of tokens, of 10 of bytes. */
 const SHEET = {
   width: 360,
   height: 240,
@@ -65,7 +65,7 @@ const SHEET = {
 };
 
 /** The roofline: powers of 2 of FLOPs a byte, of 10 of the share of the processor's FLOPs. */
-const ROOF = { top: 36, tall: 120, least: -2, most: 12, lowest: -3, height: 178 };
+const ROOF = { top: 36, tall: 120, wide: 300, least: -2, most: 12, lowest: -3, height: 196 };
 const PAGE = 500; // tokens of a page of text
 
 /** The sizes that are typed, as messages call them. */
@@ -225,7 +225,7 @@ function memories(s, found) {
 
 const across = (intensity) => {
   const share = (Math.log2(intensity) - ROOF.least) / (ROOF.most - ROOF.least);
-  return SHEET.left + SHEET.wide * Math.min(Math.max(share, 0), 1);
+  return SHEET.left + ROOF.wide * Math.min(Math.max(share, 0), 1);
 };
 
 const up = (share) => ROOF.top + ROOF.tall * Math.min(Math.log10(share) / ROOF.lowest, 1);
@@ -237,7 +237,8 @@ const waits = (intensity) => `${(100 * (1 - done(intensity))).toFixed(1)} %`;
 
 /** What the processor can do against FLOPs a byte, and where the two kinds of work stand. */
 function roofline({ reading, writing }) {
-  const { left, wide } = SHEET;
+  const { left } = SHEET;
+  const { wide } = ROOF;
   const [first, last] = [2 ** ROOF.least, 2 ** ROOF.most];
   const corners = [first, RIDGE, last].map(
     (at) => `${across(at).toFixed(1)} ${up(done(at)).toFixed(1)}`,
@@ -281,7 +282,7 @@ const roofSheet = (found) =>
   sheet(
     "roof",
     SHEET.width,
-    ROOF.height + 18,
+    ROOF.height,
     "The share of its FLOPs that the processor can do against FLOPs a byte, for reading a prompt " +
       "and for writing a token; the numbers beside it say the same",
     roofline(found),
