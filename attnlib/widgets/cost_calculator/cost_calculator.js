@@ -20,6 +20,12 @@ const SHORT = {
   grouped: "grouped",
   linear: "linear",
 };
+/** What is said of a kind that has no size of its own. */
+const SAYS = {
+  full: "Every query meets every key, and A is written to memory.",
+  blockwise: "Every query meets every key, and A is never written.",
+  linear: "A matrix for each head takes the place of all keys and values.",
+};
 const BYTES = [
   [8, "8, float64"],
   [4, "4, float32"],
@@ -325,7 +331,8 @@ ${element("input", { type: "range", name: "n", ...slider })}</label>
 <label class="wide"><span>Kind of attention</span>
 ${select("kind", KINDS, s.kind)}</label><div class="wide extra">
 ${field("width", "Width of the window", s.kind !== "window")}
-${field("group", "Heads that share", s.kind !== "grouped")}</div></div>`,
+${field("group", "Heads that share", s.kind !== "grouped")}
+${element("p", { class: "says" }, SAYS[s.kind] ?? " ")}</div></div>`,
     html`<div class="picture roof">${roofSheet(found)}</div>`,
     html`<div class="readout">
 <p><span class="big" data-part="story">${story(s, found)}</span>
