@@ -52,6 +52,7 @@ MAY_IMPORT = {
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "onnx_cases": BELOW | {"attention", "multihead", "onnx"},
     "speed": set(),
+    "serving": BELOW,
     "world": set(),
     "models": BELOW
     | {"models", "world", "safetensors", "tokenizers", "huggingface_hub"}
@@ -59,7 +60,7 @@ MAY_IMPORT = {
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
     "check": {"numpy", "check", "models", "world"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "wasmtime", "palette", "widgets"}
-    | {"atlas", "models", "world"}
+    | {"atlas", "models", "serving", "world"}
     | MATHEMATICS,
 }
 

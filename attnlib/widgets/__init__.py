@@ -21,6 +21,7 @@ from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
 from attnlib.widgets.recall_explorer import RecallExplorer
 from attnlib.widgets.scaling_explorer import ScalingExplorer
+from attnlib.widgets.server import Server
 from attnlib.widgets.swap import Swap
 from attnlib.widgets.then_and_now import ThenAndNow
 from attnlib.widgets.trainer import Trainer
@@ -48,6 +49,7 @@ __all__ = [
     "Quiz",
     "RecallExplorer",
     "ScalingExplorer",
+    "Server",
     "Swap",
     "ThenAndNow",
     "Trainer",

@@ -30,6 +30,7 @@ from attnlib.widgets import (
     Quiz,
     RecallExplorer,
     ScalingExplorer,
+    Server,
     Swap,
     ThenAndNow,
     Trainer,
@@ -367,6 +368,8 @@ SAMPLES = {
         **bounded(Letters),
     ),
     Plane: planes(),
+    # A run of 200 requests takes a second in the engine of the tests.
+    Server: st.builds(Server, **bounded(Server, requests=st.integers(1, 9))),
     Swap: st.builds(Swap, **bounded(Swap)),
     ThenAndNow: st.builds(ThenAndNow, **bounded(ThenAndNow)),
     Trainer: st.builds(

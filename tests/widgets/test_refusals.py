@@ -40,6 +40,10 @@ NUMBERS = {
         "distance": (0, 16),
     },
     "RecallExplorer": {"pairs": (1, 32), "d_k": (2, 16)},
+    "Server": {
+        "readers": (1, 256), "rate": (1, 100), "prompt": (10, 2000), "output": (10, 500),
+        "shared": (0, 2000), "requests": (1, 200), "seed": (0, 99), "at": (0, 1000),
+    },
     "Trainer": {"seed": (0, 999), "rate": (0.0001, 1), "steps": (20, 2000)},
     "ScalingExplorer": {"d_k": (1, 256), "toss": (1, 12), "coins": (0, 255), "gap": (-10, 10)},
     "Writer": {
