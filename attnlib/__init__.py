@@ -18,7 +18,8 @@ from attnlib.feed_forward import (
     silu,
 )
 from attnlib.gradients import attention_backward, softmax_backward
-from attnlib.inspection import ledger, lens
+from attnlib.inspection import head_outputs, ledger, lens, mean_outputs, replace_heads
+from attnlib.judging import Judgment, judge
 from attnlib.layers import DecoderLayer, Encoder, EncoderLayer
 from attnlib.linear import delta_rule, linear_attention
 from attnlib.masks import additive, blocked, causal_mask, padding_mask, top_k_mask, window_mask
@@ -38,6 +39,7 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "Judgment",
     "KeyValueCache",
     "LayerNorm",
     "MixtureOfExperts",
@@ -54,15 +56,19 @@ __all__ = [
     "feed_forward",
     "gelu",
     "gelu_tanh",
+    "head_outputs",
+    "judge",
     "layer_norm",
     "ledger",
     "lens",
     "linear_attention",
+    "mean_outputs",
     "merge_heads",
     "merge_partials",
     "padding_mask",
     "relative_position_bias",
     "relu",
+    "replace_heads",
     "rms_norm",
     "rotary",
     "rotary_frequencies",

@@ -1,10 +1,14 @@
-"""Looking into a language model: what each part adds to a logit, and what each layer knows."""
+"""Looking into a model: what its parts add to a logit, what its layers know, what its heads do."""
 
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 
 import numpy as np
 
 from attnlib.attention import softmax
+from attnlib.inputs import read_floats
 from attnlib.multihead import MultiHeadAttention, project, split_heads
 from attnlib.norms import LayerNorm, RMSNorm
 
@@ -117,18 +121,256 @@ def ledger(model, tokens, position, token):
     return names, contributions
 
 
+def head_outputs(model, text):
+    r"""Return what each head passes on for each token, before W_O: a mean of values.
+
+    .. math:: Z_h = A_h X W_V^h
+
+    Parameters
+    ----------
+    model : CausalLM, TokenModel or MiniLM
+        Or another model with `layers`, or with an encoder that has them, of MultiHeadAttention.
+    text : array of int, shape (..., n)
+        What the model is called with; for MiniLM a sentence.
+
+    Returns
+    -------
+    list of arrays, shape (..., n_heads, n, d_v), one a layer
+
+    Raises
+    ------
+    TypeError
+        If `model` has no such layers, or as the model does.
+    ValueError
+        As the model does.
+
+    Source
+    ------
+    Vaswani et al. 2017, *Attention Is All You Need*, section 3.2.2: head_i.
+
+    Examples
+    --------
+    >>> from attnlib.models import writer
+    >>> model = writer()
+    >>> [outputs.shape for outputs in head_outputs(model, model.encode("Ada was a kind doctor."))]
+    [(4, 7, 32), (4, 7, 32), (4, 7, 32)]
+    """
+    recorders = [_Recorder(attention) for attention in _attentions(model)]
+    recording = _with_attentions(model, recorders)
+    recording(text) if callable(recording) else recording.read(text)
+    return [recorder.outputs for recorder in recorders]
+
+
+def mean_outputs(model, texts):
+    r"""Return the mean of what each head passes on, over all tokens of some texts.
+
+    .. math:: \bar z_h = \frac{1}{N} \sum_{\text{text}} \sum_i Z_h[i]
+
+    Given to `replace_heads`, it leaves of a head only what it passes on whatever it reads.
+
+    Parameters
+    ----------
+    model : CausalLM, TokenModel or MiniLM
+        As for `head_outputs`.
+    texts : list of texts
+        At least one; each as for `head_outputs`.
+
+    Returns
+    -------
+    list of arrays, shape (n_heads, d_v), one a layer
+
+    Raises
+    ------
+    TypeError
+        As `head_outputs`.
+    ValueError
+        If there is no text.
+
+    Examples
+    --------
+    >>> from attnlib.models import writer
+    >>> model = writer()
+    >>> [mean.shape for mean in mean_outputs(model, [[0, 6, 504], [0, 25]])]
+    [(4, 32), (4, 32), (4, 32)]
+    """
+    of_texts = [head_outputs(model, text) for text in texts]
+    if not of_texts:
+        raise ValueError("texts must hold at least one text; got none")
+    means = []
+    for of_layer in zip(*of_texts, strict=True):
+        # (N, n_heads, d_v): the tokens of all texts, one after the other.
+        rows = [np.moveaxis(z, -3, -2).reshape(-1, z.shape[-3], z.shape[-1]) for z in of_layer]
+        means.append(np.concatenate(rows).mean(0))
+    return means
+
+
+def replace_heads(model, outputs):
+    r"""Return a copy of a model in which some heads pass on other outputs than their own.
+
+    .. math:: \mathrm{MultiHead}(X) = \sum_h Z_h W_O^h \quad\text{with other } Z_h
+
+    This is what an intervention on a head is: 0 takes it away (zero ablation), its mean over many
+    texts leaves only what it always does (mean ablation), and its outputs for another text tell
+    the model what the head would say there (activation patching). Where the head attends does not
+    matter any more. Everything else is computed anew.
+
+    Parameters
+    ----------
+    model : CausalLM, TokenModel or MiniLM
+        Or another model with `layers`, or with an encoder that has them, of MultiHeadAttention.
+    outputs : dict of (layer, head) to array of float, broadcasting to (..., n, d_v)
+        Both counted from 0. 0.0 will do for all zeros. An output with an axis of n tokens fits
+        texts of that length only.
+
+    Returns
+    -------
+    A model of the same kind, to be read, called, and given to `ledger` and `lens`.
+
+    Raises
+    ------
+    TypeError
+        If `model` has no such layers, `outputs` is no dict of pairs, or an output holds no floats.
+    ValueError
+        If there is no such head, or an output does not fit d_v.
+
+    Source
+    ------
+    Vig et al. 2020, *Investigating Gender Bias in Language Models Using Causal Mediation Analysis*,
+    section 3; Zhang and Nanda 2024, *Towards Best Practices of Activation Patching in Language
+    Models*, section 2, for the three kinds.
+
+    Examples
+    --------
+    >>> from attnlib.models import writer
+    >>> model = writer(dtype=np.float64)
+    >>> tokens = model.encode("Ada was a kind doctor.")
+    >>> own = head_outputs(model, tokens)
+    >>> same = replace_heads(model, {(2, 1): own[2][1]})
+    >>> bool(np.allclose(same(tokens), model(tokens), rtol=0, atol=1e-12))
+    True
+    """
+    attentions = list(_attentions(model))
+    for place, output in _read_outputs(outputs).items():
+        layer = _read_index(place[0], "a layer of outputs", 0, len(attentions))
+        attention = attentions[layer]
+        head = _read_index(place[1], "a head of outputs", 0, attention.n_heads)
+        d_v = attention.w_o.shape[0] // attention.n_heads
+        output = read_floats(output, f"the output of head {place}")
+        if output.ndim and output.shape[-1] not in (1, d_v):
+            raise ValueError(
+                f"the output of head {place} must broadcast to (..., n, {d_v}); got {output.shape}"
+            )
+        if not isinstance(attention, _Replaced):
+            attentions[layer] = _Replaced(**vars(attention))
+        elif attention is _attentions(model)[layer]:
+            attentions[layer] = replace(attention, outputs=dict(attention.outputs))
+        attentions[layer].outputs[head] = output
+    return _with_attentions(model, attentions)
+
+
+@dataclass(eq=False)
+class _Replaced(MultiHeadAttention):
+    """Attention in which some heads pass on given outputs, {head: (..., n, d_v)}."""
+
+    outputs: dict = field(default_factory=dict)
+
+    def __call__(self, x, *args, **options):
+        w_o = self.w_o.reshape(self.n_heads, -1, self.w_o.shape[1])
+        kept = w_o.copy()
+        kept[list(self.outputs)] = 0
+        parts = {each.name: getattr(self, each.name) for each in fields(MultiHeadAttention)}
+        own = MultiHeadAttention(**parts | {"w_o": kept.reshape(self.w_o.shape)})
+        output, weights = own(x, *args, **options)
+        for head, given in self.outputs.items():
+            shape = (*output.shape[:-1], w_o.shape[1])  # (..., n, d_v)
+            try:
+                given = np.broadcast_to(given, shape)
+            except ValueError:
+                raise ValueError(
+                    f"the output of head {head} must fit {shape}, a text's tokens by d_v; "
+                    f"got {given.shape}"
+                ) from None
+            output = output + given.astype(output.dtype) @ w_o[head]
+        return output, weights
+
+
+class _Recorder:
+    """Attention that keeps what its heads pass on."""
+
+    def __init__(self, attention):
+        self.attention = attention
+        self.outputs = None
+
+    def __call__(self, x, **options):
+        output, weights = self.attention(x, **options)
+        self.outputs = _outputs(self.attention, x, weights)
+        return output, weights
+
+
+def _outputs(attention, x, weights):
+    """Return what the heads pass on, (..., n_heads, n, d_v), from what attention is given."""
+    values = split_heads(project(x, attention.w_v, attention.b_v), attention.n_kv_heads)
+    outputs = weights @ values.repeat(attention.n_heads // attention.n_kv_heads, axis=-3)
+    for head, given in getattr(attention, "outputs", {}).items():
+        outputs[..., head, :, :] = given
+    return outputs
+
+
+def _layers(model):
+    """Return the layers of a model, or of its encoder."""
+    layers = getattr(getattr(model, "encoder", model), "layers", None)
+    if layers is None:
+        raise TypeError(f"model must have layers; got {type(model).__name__}")
+    return layers
+
+
+def _attentions(model):
+    """Return the attention of each layer, if all of them have heads."""
+    attentions = [layer.attention for layer in _layers(model)]
+    for number, attention in enumerate(attentions, start=1):
+        _check_heads(attention, number)
+    return attentions
+
+
+def _check_heads(attention, number):
+    """Refuse what is no MultiHeadAttention."""
+    if not isinstance(attention, MultiHeadAttention):
+        kind = type(attention).__name__
+        raise TypeError(f"the attention of layer {number} must be a MultiHeadAttention; got {kind}")
+
+
+def _with_attentions(model, attentions):
+    """Return a copy of a model with other attentions."""
+    layers = [
+        replace(layer, attention=attention)
+        for layer, attention in zip(_layers(model), attentions, strict=True)
+    ]
+    changed = copy.copy(model)
+    if hasattr(model, "encoder"):
+        changed.encoder = replace(model.encoder, layers=layers)
+    else:
+        changed.layers = layers
+    return changed
+
+
+def _read_outputs(outputs):
+    """Return the outputs of heads, if they are a dict of pairs."""
+    if not isinstance(outputs, Mapping):
+        raise TypeError(f"outputs must be a dict; got {type(outputs).__name__}")
+    for place in outputs:
+        if not (isinstance(place, tuple) and len(place) == 2):
+            raise TypeError(f"outputs must have keys (layer, head); got {place!r}")
+    return outputs
+
+
 def _of_layer(layer, x, weights, position, name):
     """Return what each part of a layer adds at a position, by its name."""
     attention = layer.attention
-    if not isinstance(attention, MultiHeadAttention):
-        kind = type(attention).__name__
-        raise TypeError(f"the attention of {name} must be a MultiHeadAttention; got {kind}")
+    _check_heads(attention, name.removeprefix("layer "))
     if not layer.norm_first and (layer.norm_1 is not None or layer.norm_2 is not None):
         raise ValueError(f"{name} must not be normed after its sum (norm_first = False); got so")
     normed = x if layer.norm_1 is None else layer.norm_1(x)
-    values = split_heads(project(normed, attention.w_v, attention.b_v), attention.n_kv_heads)
-    values = values.repeat(attention.n_heads // attention.n_kv_heads, axis=0)
-    heads = np.einsum("hj,hjd->hd", weights[:, position], values, dtype=np.float64)
+    heads = _outputs(attention, normed, weights)[:, position].astype(np.float64)
     of_heads = attention.w_o.reshape(attention.n_heads, -1, attention.w_o.shape[1])
     rows = np.einsum("hd,hdm->hm", heads, of_heads)  # (n_heads, d_model)
     names = [f"{name}, head {head}" for head in range(1, attention.n_heads + 1)]

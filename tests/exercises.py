@@ -42,6 +42,11 @@ OWN = {
         "divmod(int(weights.diagonal(1, 2, 3).mean(axis=-1).argmax()), weights.shape[1])",
         "int(weights.diagonal(-1, 2, 3).mean(axis=-1).argmax())",
     ],
+    "my_rule": [
+        "min(i + 1, len(tokens) - 1)",
+        "0",
+        "None",
+    ],
     "my_sink_softmax": [
         "attnlib.softmax(scores)",
         "attnlib.softmax(scores - sink)",

@@ -267,3 +267,39 @@ def test_a_run_leaves_nothing_behind():
     assert None not in (runner.judged, runner.mend)
     assert answer.message == "NameError: name 'kept' is not defined"
     assert run("np.random.rand()").output == run("np.random.rand()").output
+
+
+# ------------------------------------------------------------------------------ rules for heads
+
+JUDGE = "from attnlib import judge"
+
+
+@pytest.mark.parametrize(
+    ("rule", "message", "lines"),
+    [
+        ("return 'x'", "TypeError: rule must return a position", ["Line 3: "]),
+        ("return -1", "ValueError: rule must return a position from 0 to", ["Line 3: "]),
+        ("return i // 0", "ZeroDivisionError: ", ["Line 3: ", "Line 2 in f: return i // 0"]),
+        ("tokens[i] = 'the'", "TypeError: 'tuple' object does not", ["Line 3: ", "Line 2 in f: "]),
+        (
+            "attnlib.judging._recorded('encoder').keys[0][:] = i",
+            "ValueError: assignment destination is read-only",
+            ["Line 3: ", "Line 2 in f: "],
+        ),
+    ],
+)
+def test_a_rule_that_is_none_ends_in_one_clear_line(rule, message, lines):
+    answer = run(f"def f(tokens, i):\n    {rule}\njudge(f, 'encoder', 0, 2)", before=JUDGE)
+    assert not answer.passed and answer.message.startswith(message)
+    assert len(answer.lines) == len(lines)
+    assert all(line.startswith(said) for line, said in zip(answer.lines, lines, strict=True))
+
+
+def test_a_hostile_rule_changes_no_later_judgment():
+    spoil = (
+        "def f(tokens, i):\n    attnlib.judging._best_fixed = attnlib.judge = None\n    return 0"
+    )
+    run(f"{spoil}\njudge(f, 'encoder', 0, 2)", before=JUDGE)
+    right = "judge(lambda tokens, i: i - 1, 'encoder', 0, 2)"
+    answer = run(right, before=JUDGE)
+    assert answer.passed is None and "your rule     1.00       1.00" in answer.output

@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 
 import attnlib
 from _ext.course import chapters as course
+from _ext.practice.exercises import TITLES
 from attnlib import check
 from tools import build, licences
 from tools.refresh import KERNEL
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = [chapter.path for chapter in course.read()]
 
 MATHEMATICS = {"attention", "masks", "positions", "multihead", "norms", "feed_forward", "layers"}
-MATHEMATICS |= {"blockwise", "caches", "experts", "gradients", "inspection", "linear"}
+MATHEMATICS |= {"blockwise", "caches", "experts", "gradients", "inspection", "judging", "linear"}
 BELOW = {"numpy", "inputs"}  # what all of the mathematics stands on
 # What each module of attnlib may import besides the standard library. Imports point down.
 MAY_IMPORT = {
@@ -45,6 +46,7 @@ MAY_IMPORT = {
     "experts": BELOW | {"attention", "masks", "multihead"},
     "linear": BELOW,
     "inspection": BELOW | {"attention", "multihead", "norms"},
+    "judging": BELOW,
     "layers": BELOW | {"multihead", "norms", "feed_forward"},
     "blockwise": BELOW | {"attention"},
     "gradients": BELOW | {"attention"},
@@ -328,7 +330,7 @@ def test_each_chapter_asks_its_reader_and_has_its_bug_in_the_museum():
 
 def open_lines(chapter):
     """How many lines of code stand open in a chapter, but for exercises and empty ones."""
-    cells = [cell for section, cell, _ in chapter.cells if section != "Exercises"]
+    cells = [cell for section, cell, _ in chapter.cells if section not in TITLES]
     shown = [c for c in cells if c.cell_type == "code" and "source" not in course.closed(c)]
     return sum(bool(line.strip()) for cell in shown for line in cell.source.splitlines())
 

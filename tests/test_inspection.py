@@ -1,12 +1,23 @@
-"""The ledger of a logit and the logit lens: by hand, without a head, every error."""
+"""Looking into a model: the ledger, the lens, and heads with other outputs; every error."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from attnlib import EncoderLayer, LayerNorm, MultiHeadAttention, RMSNorm, ledger, lens, softmax
-from attnlib.models import CausalLM
+from attnlib import (
+    EncoderLayer,
+    LayerNorm,
+    MultiHeadAttention,
+    RMSNorm,
+    head_outputs,
+    ledger,
+    lens,
+    mean_outputs,
+    replace_heads,
+    softmax,
+)
+from attnlib.models import CausalLM, induction, writer
 from tests.helpers import raises
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -138,3 +149,263 @@ def test_what_is_no_model():
         lens(model_of({}).layers[0], TOKENS)
     with raises(TypeError, "model must be a CausalLM; got str"):
         ledger("gpt", TOKENS, 0, 0)
+
+
+# --- what heads pass on
+
+
+OTHER = [7, 11, 5, 2, 0]  # another text that ends with the same token
+
+
+def places(model):
+    """Yield (layer, head) for all heads of a model."""
+    for number, layer in enumerate(model.layers):
+        for head in range(layer.attention.n_heads):
+            yield number, head
+
+
+def all_outputs(model, tokens):
+    """Return what all heads pass on, as `replace_heads` takes it."""
+    outputs = head_outputs(model, tokens)
+    return {(layer, head): outputs[layer][head] for layer, head in places(model)}
+
+
+def test_head_outputs_by_hand():
+    # Two tokens, values 1 and 3; equal scores, so the second token passes on their mean.
+    w_v, zeros = np.array([[1.0], [3.0]]), np.zeros((2, 1))
+    attention = MultiHeadAttention(zeros, zeros, w_v, np.ones((1, 2)), 1)
+    model = CausalLM(np.eye(2), [EncoderLayer(attention, np.zeros_like, norm_first=True)])
+    np.testing.assert_array_equal(head_outputs(model, [0, 1])[0], [[[1.0], [2.0]]])
+    np.testing.assert_array_equal(mean_outputs(model, [[0, 1], [1]])[0], [[2.0]])
+
+
+@pytest.mark.parametrize("places_of_norms", [BEFORE, AFTER, BEFORE | AFTER])
+def test_an_intervention_that_changes_nothing_changes_nothing(places_of_norms):
+    model = model_of(places_of_norms, {"norm_1": RMSNorm})
+    for outputs in ({}, {(1, 3): head_outputs(model, TOKENS)[1][3]}, all_outputs(model, TOKENS)):
+        same = replace_heads(model, outputs)
+        np.testing.assert_allclose(same(TOKENS), model(TOKENS), rtol=0, atol=1e-12)
+
+
+def test_swapping_everything_equals_the_other_text_where_the_tokens_are_the_same():
+    model = model_of(BEFORE, BEFORE)
+    swapped = replace_heads(model, all_outputs(model, OTHER))(TOKENS)
+    same = np.equal(TOKENS, OTHER)
+    assert same.tolist() == [False, True, True, False, True]
+    np.testing.assert_allclose(swapped[same], model(OTHER)[same], rtol=0, atol=1e-12)
+    assert np.abs(swapped[~same] - model(OTHER)[~same]).min(-1).max() > 1e-3
+
+
+def test_zeros_are_a_head_without_its_part_of_w_o():
+    model = model_of(BEFORE, BEFORE)
+    w_o = model.layers[0].attention.w_o.copy()
+    w_o[4:6] = 0
+    layer = replace(model.layers[0], attention=replace(model.layers[0].attention, w_o=w_o))
+    without = replace(model, layers=[layer, model.layers[1]])
+    np.testing.assert_allclose(replace_heads(model, {(0, 2): 0.0})(TOKENS), without(TOKENS))
+    letters = induction.load(2, dtype=np.float64)
+    tokens = np.array([2, 5, 0, 10, 3, 2])
+    ours, _ = replace_heads(letters, {(1, 0): 0.0, (0, 1): np.zeros(16)})(tokens)
+    np.testing.assert_allclose(ours, induction.without(letters, (1, 0), (0, 1))(tokens)[0])
+
+
+def test_replaced_heads_are_replaced_again_and_leave_the_model_alone():
+    model = model_of(BEFORE, BEFORE)
+    before, own = model(TOKENS), head_outputs(model, TOKENS)
+    once = replace_heads(model, {(0, 1): 0.0})
+    twice = replace_heads(once, {(0, 2): 1.0, (1, 0): own[1][0]})
+    both = replace_heads(model, {(0, 1): 0.0, (0, 2): 1.0, (1, 0): own[1][0]})
+    np.testing.assert_array_equal(twice(TOKENS), both(TOKENS))
+    np.testing.assert_array_equal(
+        head_outputs(twice, TOKENS)[0][1:3], [[[0] * 2] * 5, [[1] * 2] * 5]
+    )
+    assert not np.array_equal(once(TOKENS), twice(TOKENS))
+    np.testing.assert_array_equal(model(TOKENS), before)
+
+
+def test_the_ledger_of_replaced_heads_sums_to_their_logit():
+    model = replace_heads(model_of(BEFORE, BEFORE), {(0, 1): 0.0, (1, 4): np.array([0.5, -2.0])})
+    names, contributions = ledger(model, TOKENS, -1, 7)
+    np.testing.assert_allclose(contributions.sum(), model(TOKENS)[-1, 7], rtol=1e-12)
+    assert contributions[names.index("layer 1, head 2")] == 0
+    assert contributions[names.index("layer 2, head 5")] != 0
+
+
+def test_texts_side_by_side_and_one_token_more():
+    model = replace_heads(model_of(BEFORE, BEFORE), {(1, 2): np.array([1.0, 2.0])})
+    both = model([TOKENS, OTHER])
+    np.testing.assert_allclose(both[1], model(OTHER), rtol=0, atol=1e-12)
+    cache = model.cache()
+    model(TOKENS[:3], cache=cache)
+    np.testing.assert_allclose(model(TOKENS[3:], cache=cache), model(TOKENS)[3:], atol=1e-12)
+
+
+def test_hooks_on_a_torch_model_with_the_same_weights_agree():
+    """An independent Llama in PyTorch, from the stored weights; hooks in front of W_O."""
+    torch = pytest.importorskip("torch")
+    model = writer(dtype=np.float64)
+    net = TorchLlama(torch, model)
+    text = "Rosa was a brave sailor. Rosa had to bring the {} to the bank. After an hour the"
+    tokens, other = (model.encode(text.format(cargo)) for cargo in ("boat", "gold"))
+    with torch.no_grad():
+        plain, seen = net(tokens)
+        _, of_other = net(other)
+        np.testing.assert_allclose(model(tokens), plain, rtol=0, atol=1e-12)
+        own, theirs = head_outputs(model, tokens), head_outputs(model, other)
+        for layer in range(3):
+            np.testing.assert_allclose(own[layer], seen[layer], rtol=0, atol=1e-12)
+        mean = mean_outputs(model, [tokens, other[:7]])[1][2]
+        stacked = torch.cat([seen[1][2], of_other[1][2][:7]])
+        np.testing.assert_allclose(mean, stacked.mean(0), rtol=0, atol=1e-12)
+        for place, outputs, given in (
+            ((1, 3), 0.0, torch.zeros(len(tokens), 32, dtype=torch.float64)),
+            ((2, 0), theirs[2][0], of_other[2][0]),
+            ((0, 2), mean, torch.tensor(mean).expand(len(tokens), 32)),
+        ):
+            hooked, _ = net(tokens, {place: given})
+            changed = replace_heads(model, {place: outputs})
+            np.testing.assert_allclose(changed(tokens), hooked, rtol=0, atol=1e-12)
+            assert np.abs(hooked.numpy() - plain.numpy()).max() > 1e-3
+        # The ledger and the lens from the torch model's own rows.
+        word = model.vocabulary.index("boat")
+        _, contributions = ledger(model, tokens, -1, word)
+        np.testing.assert_allclose(contributions, net.ledger(tokens, word), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(lens(model, tokens), net.lens(tokens), rtol=0, atol=1e-12)
+
+
+class TorchLlama:
+    """The model that writes, in PyTorch: nn.Linear, nn.RMSNorm, and hooks on its modules."""
+
+    def __init__(self, torch, model):
+        self.torch, nn = torch, torch.nn
+        self.embeddings = torch.tensor(model.embeddings)
+        self.norm = self._norm(nn, model.norm)
+        self.layers = []
+        for layer in model.layers:
+            a, f = layer.attention, layer.feed_forward
+            matrices = {"q": a.w_q, "k": a.w_k, "v": a.w_v, "o": a.w_o}
+            matrices |= {"gate": f.w_gate, "up": f.w_up, "down": f.w_down}
+            parts = {name: self._linear(nn, w) for name, w in matrices.items()}
+            parts["norm_1"], parts["norm_2"] = (
+                self._norm(nn, norm) for norm in (layer.norm_1, layer.norm_2)
+            )
+            self.layers.append(nn.ModuleDict(parts))
+
+    def _linear(self, nn, w):
+        linear = nn.Linear(*w.shape, bias=False, dtype=self.torch.float64)
+        linear.weight.data = self.torch.tensor(w.T.copy())
+        return linear
+
+    def _norm(self, nn, norm):
+        made = nn.RMSNorm(len(norm.gamma), eps=norm.eps, dtype=self.torch.float64)
+        made.weight.data = self.torch.tensor(norm.gamma)
+        return made
+
+    def _turn(self, x):
+        n, d = x.shape[-2:]
+        angles = self.torch.outer(
+            self.torch.arange(n, dtype=x.dtype),
+            10000 ** (-self.torch.arange(0, d, 2, dtype=x.dtype) / d),
+        )
+        a, b = x.chunk(2, -1)
+        cos, sin = angles.cos(), angles.sin()
+        return self.torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+    def rows(self, tokens):
+        """Return the rows between the layers, and what each attention and network adds."""
+        torch, functional = self.torch, self.torch.nn.functional
+        x = self.embeddings[torch.tensor(np.asarray(tokens))]
+        n, rows, added = len(x), [x], []
+        for layer in self.layers:
+            normed = layer["norm_1"](x)
+            q = self._turn(layer["q"](normed).view(n, 4, 32).transpose(0, 1))
+            k = self._turn(layer["k"](normed).view(n, 2, 32).transpose(0, 1))
+            v = layer["v"](normed).view(n, 2, 32).transpose(0, 1)
+            z = functional.scaled_dot_product_attention(
+                q, k.repeat_interleave(2, 0), v.repeat_interleave(2, 0), is_causal=True
+            )
+            attended = layer["o"](z.transpose(0, 1).reshape(n, 128))
+            x = x + attended
+            second = layer["norm_2"](x)
+            network = layer["down"](functional.silu(layer["gate"](second)) * layer["up"](second))
+            x = x + network
+            rows.append(x)
+            added.append(network)
+        return rows, added
+
+    def __call__(self, tokens, given=None):
+        """Return the logits, and what came into each W_O, by hooks that may replace it."""
+        seen, hooks = [], []
+        for number, layer in enumerate(self.layers):
+
+            def hook(module, args, number=number):
+                z = args[0].view(len(tokens), 4, 32).transpose(0, 1).clone()
+                for (where, head), output in (given or {}).items():
+                    if where == number:
+                        z[head] = output
+                seen.append(z)
+                return (z.transpose(0, 1).reshape(len(tokens), 128),)
+
+            hooks.append(layer["o"].register_forward_pre_hook(hook))
+        rows, _ = self.rows(tokens)
+        for hook in hooks:
+            hook.remove()
+        return self.norm(rows[-1]) @ self.embeddings.T, seen
+
+    def lens(self, tokens):
+        """Return the probabilities after each layer."""
+        rows, _ = self.rows(tokens)
+        return self.torch.stack([(self.norm(x) @ self.embeddings.T).softmax(-1) for x in rows])
+
+    def ledger(self, tokens, word):
+        """Return what each part adds, the last norm as a factor of what it is given."""
+        _, seen = self(tokens)
+        rows, added = self.rows(tokens)
+        factor = self.norm(rows[-1])[-1] / rows[-1][-1]
+        column = factor * self.embeddings[word]
+        parts = [rows[0][-1] @ column]
+        for layer, z, network in zip(self.layers, seen, added, strict=True):
+            for head in range(4):
+                w_o = layer["o"].weight[:, 32 * head : 32 * head + 32]
+                parts.append(w_o @ z[head, -1] @ column)
+            parts.append(network[-1] @ column)
+        return self.torch.stack(parts)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "error", "message"),
+    [
+        ([0.0], TypeError, "outputs must be a dict; got list"),
+        ({3: 0.0}, TypeError, "outputs must have keys (layer, head); got 3"),
+        ({(2, 0): 0.0}, ValueError, "a layer of outputs must be from 0 to 1; got 2"),
+        ({(0, 5): 0.0}, ValueError, "a head of outputs must be from 0 to 4; got 5"),
+        ({(0, 1.0): 0.0}, TypeError, "a head of outputs must be a whole number; got 1.0"),
+        ({(0, 1): [0, 1]}, TypeError,
+         "the output of head (0, 1) must hold floats (float16, float32 or float64, so 1.0 and not "
+         "1); got int64"),
+        ({(0, 1): np.zeros((5, 3))}, ValueError,
+         "the output of head (0, 1) must broadcast to (..., n, 2); got (5, 3)"),
+    ],
+)  # fmt: skip
+def test_replace_heads_refuses(outputs, error, message):
+    with raises(error, message):
+        replace_heads(model_of(BEFORE, BEFORE), outputs)
+
+
+def test_outputs_of_another_length_are_refused():
+    model = replace_heads(model_of(BEFORE, BEFORE), {(1, 2): np.zeros((5, 2))})
+    with raises(
+        ValueError, "the output of head 2 must fit (3, 2), a text's tokens by d_v; got (5, 2)"
+    ):
+        model(TOKENS[:3])
+
+
+def test_outputs_of_what_has_no_heads():
+    with raises(TypeError, "model must have layers; got str"):
+        head_outputs("gpt", TOKENS)
+    model = model_of(BEFORE)
+    other = replace(model.layers[0], attention=lambda x, mask, cache: (x, None))
+    with raises(TypeError, "the attention of layer 1 must be a MultiHeadAttention; got function"):
+        head_outputs(replace(model, layers=[other]), TOKENS)
+    with raises(ValueError, "texts must hold at least one text; got none"):
+        mean_outputs(model, [])

@@ -1,7 +1,7 @@
 """The exercises of a chapter's notebook.
 
-Each open code cell under "Exercises" is one; the open cell right below it, if there is one, judges
-it.
+Each open code cell under "Exercises", or under "Judge my hypothesis", is one; the open cell right
+below it, if there is one, judges it.
 """
 
 import ast
@@ -12,7 +12,7 @@ from itertools import chain
 from _ext.practice.dependencies import dependencies, statements
 
 HEADING = re.compile(r"^#{2,3} .+$", re.M)
-TITLE = "Exercises"
+TITLES = "Exercises", "Judge my hypothesis"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def groups(cells):
         if cell.cell_type == "markdown":
             for line in HEADING.findall(source):
                 heading = line.lstrip("# ")
-                inside = heading == TITLE if line.startswith("## ") else inside
+                inside = heading in TITLES if line.startswith("## ") else inside
             judgeable = False
         elif not inside:
             continue

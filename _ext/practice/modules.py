@@ -13,9 +13,12 @@ ENTRIES = ["attnlib", "attnlib.check", "attnlib.models.induction"]
 # Python imports it before `induction`, but what it loads itself needs files that a page does not
 # have: an empty file takes its place.
 PACKAGE = "attnlib.models"
-# What a checker reads, by a name in the cell that calls it. It is not in the archive: a page whose
-# exercises do without it does not fetch it.
-DATA = {"runs_the_writer": "attnlib/data/writer.npz"}
+# What a cell reads, by a call that it contains. It is not in the archive: a page whose exercises do
+# without it does not fetch it.
+DATA = {
+    "check.runs_the_writer(": "attnlib/data/writer.npz",
+    "judge(": "attnlib/data/heads.npz",
+}
 
 
 def module_file(name):
@@ -34,8 +37,8 @@ def modules_named(node):
 
 
 def data_for(source):
-    """The files of the checkout that the checkers of a cell read."""
-    return [path for name, path in DATA.items() if name in source]
+    """The files of the checkout that a cell reads."""
+    return [path for call, path in DATA.items() if call in source]
 
 
 @functools.cache
@@ -54,7 +57,9 @@ def modules():
 
 def archive():
     """These modules and the runner as a zip, the same bytes each time."""
-    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in modules().values()}
+    files = {
+        path.relative_to(ROOT).as_posix(): path.read_bytes() for path in modules().values()
+    }
     files[RUNNER.name] = RUNNER.read_bytes()
     files[module_file(PACKAGE).relative_to(ROOT).as_posix()] = b""
     sink = io.BytesIO()

@@ -27,6 +27,9 @@ WORKER = Path(__file__).parent / "worker.js"
 # What a reader calls a module.
 NAMES = {"torch": "PyTorch", "attnlib.bridge": "PyTorch", "matplotlib": "Matplotlib"}
 
+# An exercise that calls `judge` can be sent to others: its code stands in the address.
+SHARED = re.compile(r"\bjudge\(")
+
 ELSEWHERE = "open the notebook: it is at the top of the page."
 NO_PYTHON = f"To solve this, {ELSEWHERE}"
 LACKING = f"This needs {{}}, which a page has not. To solve it, {ELSEWHERE}"
@@ -65,9 +68,17 @@ def visit_slot(self, node):
     alive = site_files() and not exercise.lacking
     data = {"key": node["key"], "title": title, "name": exercise.name}
     data |= {"judge": exercise.judge, "before": exercise.before}
-    data |= {"data": data_for(exercise.judge)}
+    given = f"{exercise.start}\n{exercise.judge}"
+    data |= {"data": data_for(given)}
     attribute = f' data-exercise="{html.escape(json.dumps(data))}"' if alive else ""
+    if SHARED.search(given):
+        attribute += f' data-name="{name_in_address(exercise.key)}"'
     self.body.append(f'<div class="practice-slot"{attribute}>\n')
+
+
+def name_in_address(key):
+    """The name of a slot in the page's address, of the form that widgets have there."""
+    return f"practice-{re.sub('[^a-z0-9]+', '-', key.lower())}"
 
 
 def depart_slot(self, node):

@@ -1,8 +1,8 @@
-"""The model that the widget `Writer` needs, as a file of the site.
+"""The model that the widgets `Writer` and `Inspector` need, as a file of the site.
 
-A page with the widget gets `writer_loader.js`, which says `self.writer` and loads nothing until the
-reader asks for it. The file is a script, because a page that was opened from disk may load no other
-kind, and its name changes with its content.
+A page with one of them gets `writer_loader.js`, which says `self.writer` and loads nothing until
+the reader asks for it. The file is a script, because a page that was opened from disk may load no
+other kind, and its name changes with its content.
 """
 
 import functools
@@ -13,7 +13,7 @@ from _ext.files import clear, digest, write
 from _ext.state import of_page
 from attnlib.widgets.writer import model_file
 
-WIDGET = "Writer"
+WIDGETS = {"Writer", "Inspector"}
 
 
 @functools.cache
@@ -32,7 +32,7 @@ def write_files(app, builder):
 
 def add_files(app, pagename, templatename, context, doctree):
     """Give a page with the widget what loads the model."""
-    if WIDGET in dict(of_page(app.env, pagename).widgets):
+    if WIDGETS & set(dict(of_page(app.env, pagename).widgets)):
         options = {"loading_method": "defer", "data-model": f"writer/{model_script()[0]}"}
         app.add_js_file("writer_loader.js", priority=400, **options)
 

@@ -22,6 +22,7 @@ from attnlib.check.dot_products import (
 from attnlib.check.gradients import softmax_backward
 from attnlib.check.grouping import grouped_attention
 from attnlib.check.heads import merge_heads, split_heads
+from attnlib.check.inspecting import copying_score, ledger_of_row
 from attnlib.check.leaks import leak_test
 from attnlib.check.masks import causal_mask, padding_mask
 from attnlib.check.next_tokens import mean_cross_entropy
@@ -45,10 +46,12 @@ __all__ = [
     "attention_for_one_query",
     "cached_attention",
     "causal_mask",
+    "copying_score",
     "cross_attention",
     "grouped_attention",
     "layer_norm",
     "leak_test",
+    "ledger_of_row",
     "masked_softmax",
     "mean_cross_entropy",
     "merge_heads",

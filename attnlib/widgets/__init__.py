@@ -9,6 +9,7 @@ from attnlib.widgets.encoder import Encoder
 from attnlib.widgets.flow import Flow
 from attnlib.widgets.guess import Guess
 from attnlib.widgets.heads_viewer import HeadsViewer
+from attnlib.widgets.inspector import Inspector
 from attnlib.widgets.layer_explorer import LayerExplorer
 from attnlib.widgets.letters import Letters
 from attnlib.widgets.loss_curve import LossCurve
@@ -37,6 +38,7 @@ __all__ = [
     "Flow",
     "Guess",
     "HeadsViewer",
+    "Inspector",
     "LayerExplorer",
     "Letters",
     "LossCurve",

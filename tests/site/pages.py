@@ -58,6 +58,7 @@ SCROLL = f"""async () => {{
 # visit.
 ASIDE = "[aria-expanded], [name=why], [data-why], [tabindex='-1'], .abh-predict *, .abh-quiz *"
 ASIDE += ", .abh-encoder [name=read], .abh-writer :is([name=write], [name=one], [data-take])"
+ASIDE += ", .abh-inspector [name=open]"
 USE_WIDGETS = f"""async () => {{
   const each = selector => document.querySelectorAll(`.widget-slot ${{selector}}`);
   const use = async (control, ...acts) => {{

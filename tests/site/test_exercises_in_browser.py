@@ -10,6 +10,7 @@ import re
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -219,6 +220,67 @@ def test_one_exercise_runs_at_a_time_and_builds_on_those_above(desk):
     assert busy[:2] == [False, "Another exercise is running: stop it first."]
     slow.evaluate("([running]) => running")
     run(desk, SOFTMAX)
+
+
+# ----------------------------------------------------------------- rules for heads, by address
+
+HEADS = "chapters/16-what-is-a-head-doing.html"
+JUDGED_FIRST = "a-rule-that-is-right"
+RULE = (
+    'def f(tokens, i):\n    return i - 1  # “ü” & = + %\n\n\njudge(f, "encoder", layer=0, head=2)'
+)
+
+
+def test_a_rule_is_judged_in_the_page_and_one_without_end_is_stopped(desk):
+    passed, message, output = run(desk, RULE, JUDGED_FIRST)
+    assert (passed, message) == (None, "") and output.startswith("Layer 1, head 3 of the encoder")
+    slot = slot_of(desk, JUDGED_FIRST)
+    endless = RULE.replace("return i - 1", "while True: print(8)")
+    slot.evaluate("(slot, code) => { slot.code = code }", endless)
+    slot.get_by_role("button", name="Run").click()
+    slot.get_by_text("the rest is left out").wait_for()
+    desk.clock.fast_forward(10_000)
+    assert verdict(slot).startswith("Stopped after 10 seconds.")
+    assert run(desk, RULE, JUDGED_FIRST)[2] == output
+
+
+def test_a_shared_rule_is_shown_and_runs_on_run_alone(browser, host):
+    page = browser.new_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{host}/{HEADS}")
+    slot, later = slot_of(page, JUDGED_FIRST), slot_of(page, "a-rule-that-looks-right")
+    area, note = slot.get_by_role("textbox"), slot.get_by_text("It has not run")
+    name = slot.get_attribute("data-name")
+    area.fill("mine = 1")
+    for code in ("x" * 2001, "%E0%A4%A"):  # too long, and half a letter
+        page.evaluate("hash => { location.hash = hash }", f"{name}.code={code}")
+        assert area.input_value() == "mine = 1" and not note.is_visible()
+    page.evaluate("hash => { location.hash = hash }", f"{name}.code={quote_plus(RULE)}")
+    for _ in range(2):
+        note.wait_for()
+        assert area.input_value() == RULE
+        page.reload()
+    assert slot.evaluate("slot => slot.code") == "mine = 1"
+    assert later.evaluate(RUN, "f(0, 5)")[1].startswith("NameError")  # nor is it run for others
+    assert slot.evaluate(RUN, None)[2] == ""
+    slot.get_by_role("button", name="Run").click()
+    slot.locator(".practice .output", has_text="Positions judged: 1,343").wait_for()
+    assert not note.is_visible() and later.evaluate(RUN, "f(0, 5)")[2] == "4\n"
+    slot.get_by_role("button", name="Back to my code").click()
+    assert area.input_value() == "mine = 1"
+    area.fill(f"{RULE}  # mine")
+    slot.get_by_role("button", name="Copy link").click()
+    slot.get_by_text("The link is copied").wait_for()
+    link = page.evaluate("navigator.clipboard.readText()")
+    area.fill("#" * 700)
+    slot.get_by_role("button", name="Copy link").click()
+    assert verdict(slot).startswith("Too long for a link: 2100 letters")
+    page.context.close()
+    page = browser.new_page()
+    page.goto(link)
+    assert slot_of(page, JUDGED_FIRST).get_by_role("textbox").input_value() == f"{RULE}  # mine"
+    assert page.evaluate("Object.keys(localStorage).filter(k => k.includes('practice'))") == []
+    page.context.close()
 
 
 # ------------------------------------------------------------------------- nothing reaches others

@@ -18,6 +18,7 @@ from attnlib.widgets import (
     Flow,
     Guess,
     HeadsViewer,
+    Inspector,
     LayerExplorer,
     Letters,
     LossCurve,
@@ -37,6 +38,7 @@ from attnlib.widgets import (
     Writer,
     backwards,
     config_reader,
+    inspector,
     plane,
 )
 from attnlib.widgets.cost_calculator import KINDS
@@ -374,6 +376,14 @@ SAMPLES = {
     ThenAndNow: st.builds(ThenAndNow, **bounded(ThenAndNow)),
     Trainer: st.builds(
         Trainer, text=st.text("abcdefghijklmnop", min_size=1, max_size=24), **bounded(Trainer)
+    ),
+    Inspector: st.builds(
+        Inspector,
+        text=st.sampled_from([text for _, text, *_ in inspector.EXAMPLES]) | sentences,
+        other=st.sampled_from([inspector.EXAMPLES[1][2], "", HOSTILE]),
+        word=st.sampled_from(["", "boat", "muddy", HOSTILE]),
+        against=st.sampled_from(["", "busy", HOSTILE]),
+        **bounded(Inspector),
     ),
     Writer: st.builds(
         Writer,

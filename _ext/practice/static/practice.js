@@ -22,6 +22,9 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     "python -m http.server",
     " in its folder and open " + "localhost:8000.",
   ]; // every other one is code
+  const ARRIVED =
+    "This code came with the address. It has not run: read it before you press Run.";
+  const LONGEST_LINK = 2000; // letters of one setting in an address, as for a widget
   const NOTHING_KEPT = "This browser keeps nothing: copy your code before you leave.";
   const manifestAddress = new URL(
     document.currentScript.dataset.manifest,
@@ -239,6 +242,24 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     });
   }
 
+  // ------------------------------------------------------------------------------- the address
+
+  /** The code that the page's address has for a slot of this name; null if it has none. */
+  function arrivedFor(name) {
+    const start = `${name}.code=`;
+    const part = location.hash.slice(1).split("&").find((each) => each.startsWith(start));
+    if (!name || !part || part.length - start.length > LONGEST_LINK) return null;
+    try {
+      return decodeURIComponent(part.slice(start.length).replaceAll("+", " "));
+    } catch {
+      return null; // half a letter
+    }
+  }
+
+  /** Code as a setting of the address: a page with the same exercise shows it, and runs nothing. */
+  const encoded = (code) =>
+    encodeURIComponent(code.trimEnd().replace(/\p{Surrogate}/gu, "\ufffd")).replaceAll("%20", "+");
+
   // ------------------------------------------------------------------------------- an exercise
 
   const kept = {
@@ -300,12 +321,15 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
         id: `practice-hint-${slots.indexOf(slot)}`,
         textContent: `${KEYS} ${SIZE}`,
       }),
+      named("p", "arrived", { hidden: true, textContent: ARRIVED }),
       named("p", "verdict", {}),
       named("pre", "lines", { hidden: true }),
       named("div", "texts", { hidden: true }),
       named("pre", "output", { hidden: true, tabIndex: 0 }),
     ]);
-    const buttons = ["Run", "Stop", "Reset", "Copy", "Download", "Show solution"].map((label) => {
+    const link = slot.dataset.name ? ["Copy link"] : [];
+    const labels = ["Run", "Stop", "Reset", "Copy", ...link, "Download", "Show solution"];
+    const buttons = labels.map((label) => {
       const name = label.toLowerCase().split(" ").pop();
       return (view[name] = make("button", { type: "button", name, textContent: label }));
     });
@@ -320,7 +344,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     for (const [part, name, value] of attributes) view[part].setAttribute(name, value);
     view.run.title = "Ctrl+Enter";
     view.stop.disabled = true;
-    const { code, hint, verdict, lines, texts, output } = view;
+    const { arrived, code, hint, verdict, lines, texts, output } = view;
     const bar = make("div", { className: "buttons" }, ...buttons);
     const [cell, checker] = slot.children;
     const before = solved.has(key)
@@ -331,13 +355,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
         "div",
         { className: "practice" },
         ...before,
-        code,
-        bar,
-        hint,
-        verdict,
-        lines,
-        texts,
-        output,
+        ...[arrived, code, bar, hint, verdict, lines, texts, output],
       ),
     );
     if (judge.includes("\n")) {
@@ -349,6 +367,8 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       checker.replaceWith(fold);
       fold.append(checker);
     }
+    const stored = link.length && !judge && slot.querySelector(".cell_output pre");
+    if (stored) [output.hidden, output.textContent] = [false, stored.textContent];
     slot.classList.add("alive");
     return view;
   }
@@ -363,9 +383,11 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
   function prepare(slot) {
     const exercise = JSON.parse(slot.dataset.exercise);
     const view = draw(slot, exercise);
-    const { code, hint, verdict, lines, texts, output, stop: stopper, reset, copy } = view;
+    const { arrived, code, hint, verdict, lines, texts, output, stop: stopper, reset, copy } = view;
     const starting = code.defaultValue;
     let erased = null; // what Reset took away
+    let own = null; // the reader's code, while the editor shows what came with the address
+    let isForeign = false; // it did, and was neither changed nor run by the reader
     let unkept = ""; // said in a browser that keeps nothing
 
     const fit = () => {
@@ -377,9 +399,15 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     const say = (text) => {
       verdict.textContent = text;
     };
+    /** The reader takes over what came with the address, by changing or running it. */
+    function accept() {
+      isForeign = false;
+      arrived.hidden = true;
+    }
     function changed() {
+      accept();
       erased = null;
-      reset.textContent = "Reset";
+      reset.textContent = own === null ? "Reset" : "Back to my code";
       fit();
       const wasKept = kept.set(exercise.key, code.value === starting ? null : code.value);
       unkept = wasKept ? "" : NOTHING_KEPT;
@@ -389,6 +417,19 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       code.value = text;
       changed();
     }
+    /** Shows what the address has for this exercise; nothing runs, the reader's code is kept. */
+    function receive() {
+      const text = arrivedFor(slot.dataset.name);
+      if (text === null || text === code.value.trimEnd()) return;
+      own ??= code.value;
+      code.value = text;
+      isForeign = true;
+      arrived.hidden = false;
+      output.hidden = lines.hidden = true;
+      reset.textContent = "Back to my code";
+      fit();
+    }
+    const trusted = () => (isForeign ? own : code.value);
 
     const go = () =>
       new Promise((done) => {
@@ -403,7 +444,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
         stopper.disabled = false;
         say("Waiting for Python ...");
         run({
-          code: code.value,
+          code: trusted(),
           exercise,
           earlier: slots.slice(0, slots.indexOf(slot)).map((other) => other.code),
           began() {
@@ -434,6 +475,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     async function press() {
       if (job)
         return job.exercise !== exercise && say("Another exercise is running: stop it first.");
+      accept();
       await go();
     }
 
@@ -441,6 +483,11 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       run: press,
       stop,
       reset() {
+        if (own !== null) {
+          const text = own;
+          own = null;
+          return write(text);
+        }
         const [text, back] = [erased ?? starting, erased === null && code.value !== starting];
         const before = code.value;
         write(text);
@@ -460,6 +507,17 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
           copy.textContent = "Copy";
         }, 2000);
       },
+      link() {
+        const text = encoded(code.value);
+        if (text.length > LONGEST_LINK)
+          return say(`Too long for a link: ${text.length} letters, of at most ${LONGEST_LINK}.`);
+        location.hash = `${slot.dataset.name}.code=${text}`;
+        const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject();
+        copied.then(
+          () => say("The link is copied. Anyone who opens it sees this code, and can run it."),
+          () => say("The link is in the address bar: copy it from there."),
+        );
+      },
       download() {
         const href = URL.createObjectURL(
           new Blob([`${code.value.trimEnd()}\n`], { type: "text/x-python" }),
@@ -468,7 +526,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
         setTimeout(() => URL.revokeObjectURL(href), 1000);
       },
     };
-    for (const [name, act] of Object.entries(acts)) view[name].addEventListener("click", act);
+    for (const [name, act] of Object.entries(acts)) view[name]?.addEventListener("click", act);
 
     const fold = solutionOf(slot);
     const isSolution = /^(Show a solution|Solution|Answer)$/.test(
@@ -493,7 +551,9 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     listeners.push(remind);
     code.value = kept.get(exercise.key) ?? starting;
     fit();
-    Object.defineProperty(slot, "code", { get: () => code.value, set: write });
+    receive();
+    addEventListener("hashchange", receive);
+    Object.defineProperty(slot, "code", { get: trusted, set: write });
     slot.run = go;
   }
 

@@ -27,7 +27,7 @@
         if (given) return resolve(given);
         tries++;
         coming = null;
-        reject(new Error(`The model ${why} Press Write to try again.`));
+        reject(new Error(`The model ${why} Press the button to try again.`));
       };
       script.onload = () => end("arrived damaged.");
       script.onerror = () => end("did not arrive: is the connection lost?");

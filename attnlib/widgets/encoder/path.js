@@ -306,8 +306,8 @@ function plane(found, layer, lit, label) {
     height,
     label,
     element("path", { d: `M4 20V${height - 22}H${width - 4}`, class: "axes" }),
-    text("↑ what parts them at the end", 2, 13),
-    text("where both go →", width - 2, height - 6, "muted", { "text-anchor": "end" }),
+    text("↑ difference at the end", 2, 13),
+    text("shared movement →", width - 2, height - 6, "muted", { "text-anchor": "end" }),
     element("path", {
       d: ways[0].map((from, i) => through([from, ways[1][i]])).join(""),
       class: "ties",
@@ -501,10 +501,10 @@ tokens.</p>`,
         `and after each layer`,
       "moved = np.stack([a, b]) - (a[0] + b[0]) / 2",
       difference
-        ? "across = (b[-1] - a[-1]) / np.linalg.norm(b[-1] - a[-1])  # what parts them at the end"
+        ? "across = (b[-1] - a[-1]) / np.linalg.norm(b[-1] - a[-1])  # the difference at the end"
         : "across = np.zeros_like(a[0])  # nothing parts them",
       "rest = moved - (moved @ across)[..., None] * across",
-      "along = np.linalg.svd(rest.reshape(-1, rest.shape[-1]))[2][0]  # where both go",
+      "along = np.linalg.svd(rest.reshape(-1, rest.shape[-1]))[2][0]  # shared movement",
       "along *= np.sign((rest[:, -1] - rest[:, 0]).sum(axis=0) @ along)",
       "points = moved @ np.stack([along, across], axis=1)  # two ways, a point for each layer",
       "share = (points**2).sum() / (moved**2).sum()",

@@ -123,17 +123,26 @@ export const emptyText = (model) => ({
   layers: model.layers.map(() => ({ keys: [], values: [] })),
 });
 
+/** The logits of the next token for a row after some layer: the last norm, then the unembedding. */
+export const logitsOf = ({ unembedding, norm, eps }, x) =>
+  times(unembedding, rmsNorm(x, norm, eps));
+
 /**
  * Reads the next token of a text, which then keeps it: { logits, weights }, the logits of the token
  * after it, and [layer][head] its weights on the tokens so far.
+ *
+ * `probe` sees the parts: probe.row(layer, x) the row before a layer, and after the last one;
+ * probe.heads(layer, outputs) what the heads pass on, side by side, which it may change in place;
+ * probe.network(layer, x) what the feed-forward network adds.
  */
-export function readToken(text, token) {
+export function readToken(text, token, probe = null) {
   const { model, n } = text;
   const { dModel, d, eps, nHeads, frequencies } = model;
   const angles = frequencies.map((frequency) => n * frequency);
   const weights = [];
   let x = model.embeddings.slice(token * dModel, (token + 1) * dModel);
   model.layers.forEach((layer, l) => {
+    probe?.row(l, x);
     const kept = text.layers[l];
     const normed = rmsNorm(x, layer.norm_1, eps);
     const [query, key] = [times(layer.q, normed), times(layer.k, normed)];
@@ -145,14 +154,18 @@ export function readToken(text, token) {
     kept.values.push(times(layer.v, normed));
     const heads = new Float32Array(nHeads * d);
     weights.push(Array.from({ length: nHeads }, (_, h) => attend(model, h, query, kept, heads)));
+    probe?.heads(l, heads);
     x = plus(x, times(layer.o, heads));
     const second = rmsNorm(x, layer.norm_2, eps);
     const [gate, up] = [times(layer.gate, second), times(layer.up, second)];
     const hidden = gate.map((g, i) => (g / (1 + Math.exp(-g))) * up[i]);
-    x = plus(x, times(layer.down, hidden));
+    const added = times(layer.down, hidden);
+    probe?.network(l, added);
+    x = plus(x, added);
   });
+  probe?.row(model.layers.length, x);
   text.n++;
-  return { logits: times(model.unembedding, rmsNorm(x, model.norm, eps)), weights };
+  return { logits: logitsOf(model, x), weights };
 }
 
 /** Forgets all but the first n tokens of a text. */

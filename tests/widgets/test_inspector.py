@@ -1,0 +1,221 @@
+"""Inspector: its numbers beside attnlib's, what was recorded, and what it says.
+
+The browser compares 200 texts (tests/site/test_inspector_in_browser.py); here are a few.
+"""
+
+import functools
+import random
+
+import numpy as np
+import pytest
+
+from _ext.widgets.page import engine
+from attnlib import lens
+from attnlib.models import writer
+from attnlib.widgets import Inspector, inspector
+from attnlib.widgets.writer import model_file
+from attnlib.world import World
+from tests.helpers import raises
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import HOSTILE
+
+BOAT, MUDDY, WHO = (text for _, text, *_ in inspector.EXAMPLES)
+GOLD = inspector.EXAMPLES[0][2]
+
+
+@functools.cache
+def opened_file():
+    """Open what a page loads, as `known`; it takes the engine a while."""
+    engine("Inspector")(
+        "globalThis.known = writer_story.openFile(dukpy.file), 0", file=model_file()
+    )
+
+
+def read(call, **traits):
+    """What a function of the widget makes of a state whose text the model has read."""
+    opened_file()
+    made = Inspector(**traits)
+    return engine("Inspector")(
+        """(() => {
+          const s = {...widget.pageState, ...dukpy.state, bounds: widget.bounds};
+          s.engine = {state: "ready", error: ""};
+          if (globalThis.last?.text !== s.text)
+            globalThis.last = inspector_reading.openText(known, s.text, s.means);
+          s.opened = globalThis.last;
+          return (CALL)(s);
+        })()""".replace("CALL", call),
+        state=made.state,
+    )
+
+
+def texts(n):
+    """Yield beginnings of stories, each with a second one that differs in one word."""
+    world, rng = World(), random.Random(7)
+    for seed in range(n):
+        words = world.tell(random.Random(5_000_000 + seed))[0][: rng.randint(2, 7)]
+        other = [*words]
+        other[rng.randrange(len(words))] = rng.choice(world.words[1:])
+        yield words, other
+
+
+def test_page_and_python_agree():
+    opened_file()
+    model, kinds = writer(), [(h, w) for h in inspector.HOWS for w in inspector.WHERES]
+    for i, (words, other) in enumerate(texts(6)):
+        tokens = [0, *map(model.vocabulary.index, words)]
+        swapped = [0, *map(model.vocabulary.index, other)]
+        how, where = kinds[i]
+        away = random.Random(i).randrange(1, 4096)
+        word, against = (37 * i + 1) % 539, (11 * i + 5) % 539
+        found = engine("Inspector")(
+            """(() => {
+              const {readAll, ledgerOf, changeOf} = inspector_reading;
+              const {model} = known, {tokens, swapped, away, how, where, means} = dukpy;
+              const once = readAll(model, tokens);
+              const other = readAll(model, swapped);
+              const options = {away, how, where, n: tokens.length, means, other};
+              const after = readAll(model, tokens, changeOf(model, options));
+              const rows = once.rows.map((row) =>
+                Array.from(writer_model.softmax(writer_model.logitsOf(model, row))));
+              return {...ledgerOf(model, once, dukpy.word, dukpy.against), rows,
+                logits: Array.from(once.logits),
+                after: Array.from(writer_model.softmax(after.logits))};
+            })()""",
+            tokens=tokens, swapped=swapped, away=away, how=how, where=where,
+            means=inspector.recording()["means"], word=word, against=against,
+        )  # fmt: skip
+        names = model.vocabulary[word], model.vocabulary[against]
+        parts = inspector.contributions(tokens, *names)
+        np.testing.assert_allclose(found["parts"], parts, rtol=0, atol=1e-3)
+        assert sum(found["parts"]) == pytest.approx(
+            found["logits"][word] - found["logits"][against], abs=1e-3
+        )
+        from_tokens = inspector.by_token(tokens, *names)
+        np.testing.assert_allclose(found["byToken"], from_tokens, rtol=0, atol=1e-3)
+        np.testing.assert_allclose(found["rows"], lens(model, tokens)[:, -1], rtol=0, atol=1e-4)
+        heads = [head for head in range(12) if away >> head & 1]
+        after = inspector.intervened(tokens, swapped, heads, how, where)
+        np.testing.assert_allclose(found["after"], after, rtol=0, atol=2e-4)
+
+
+def test_what_is_recorded_is_what_python_computes():
+    """Of each recording, the weights, the lens, the ledgers and a few of the interventions."""
+    for name, text, other, word, against, layer in inspector.EXAMPLES:
+        one = next(one for one in Inspector().recorded if one["name"] == name)
+        made = Inspector(text=text, other=other, word=word, against=against)
+        assert (one["text"], one["other"], one["layer"]) == (text, other, layer)
+        np.testing.assert_allclose(one["weights"], made.weights.reshape(12, -1), atol=6e-4)
+        key = f"{word} {against}"
+        np.testing.assert_allclose(one["ledgers"][key]["parts"], made.contributions, atol=6e-4)
+        from_tokens = np.sum(one["ledgers"][key]["byToken"], axis=1)
+        of_heads = np.delete(made.contributions, [0, 5, 10, 15])
+        np.testing.assert_allclose(from_tokens, of_heads, atol=0.01)
+        for layer_at, row in enumerate(one["lens"]):
+            token = writer().vocabulary.index(row[0][0])
+            assert made.lens[layer_at].argmax() == token
+            assert row[0][1] == pytest.approx(made.lens[layer_at][token], abs=6e-4)
+        bits = 15 << 4 * (layer - 1)
+        for away, how, where in ((bits, "zero", "all"), (2, "mean", "all"), (bits, "swap", "last")):
+            made.away, made.how, made.where = away, how, where
+            for other_word, after, _ in one["rows"][f"{away} {how} {where}"]:
+                token = writer().vocabulary.index(other_word)
+                assert after == pytest.approx(made.probabilities[token], abs=6e-4)
+
+
+def test_the_means_are_those_of_the_stories():
+    found = inspector.mean_outputs()
+    assert found.shape == (12, 32)
+    np.testing.assert_allclose(Inspector().means, found, atol=1e-3)
+
+
+def test_a_recorded_picture_and_that_of_the_model_are_the_same():
+    traits = {"text": BOAT, "other": GOLD, "how": "swap", "away": 240, "head": 7}
+    drawn, seen = js(Inspector(**traits), "compute(state)"), read("widget.compute", **traits)
+    assert drawn["words"] == seen["words"] and drawn["word"] == seen["word"] == "boat"
+    assert [row[0] for row in drawn["rows"][:2]] == [row[0] for row in seen["rows"][:2]]
+    for name in ("weights",):
+        np.testing.assert_allclose(drawn[name], seen[name], atol=1e-3)
+    np.testing.assert_allclose(drawn["ledger"]["parts"], seen["ledger"]["parts"], atol=2e-3)
+    found = {word: after for word, after, _ in seen["rows"]}
+    assert found["gold"] == pytest.approx(0.998, abs=1e-3) and found["boat"] < 1e-3
+
+
+def test_a_list_of_heads_says_where_they_look_what_they_add_and_what_is_left():
+    rows = picture(Inspector(head=7)).select(".heads tbody tr")
+    cells = [[cell.get_text(strip=True) for cell in row.select("td, th")] for row in rows]
+    assert [row[1:] for row in cells] == [
+        ["2.1", "boat0.98", "+0.52", "0.999"],
+        ["2.2", "boat0.96", "+0.42", "0.999"],
+        ["2.3", "boat0.98", "+1.69", "0.996"],
+        ["2.4", "boat0.98", "+1.27", "0.951"],
+    ]
+    assert len(picture(Inspector(layer=0)).select(".heads tbody tr")) == 12
+
+
+def test_every_number_of_a_ledger_opens_to_a_sum():
+    page = picture(Inspector(scene="ledger", text=MUDDY, word="muddy", against="busy", head=5))
+    numbers = [cell.get_text(strip=True) for cell in page.select(".ledger tbody td.number")]
+    assert len(numbers) == 16 and numbers[6 - 0] == "+0.18" and numbers[-1] == "+6.80"
+    assert page.select_one(".ledger tfoot b").get_text() == "+7.80"
+    top = [
+        [cell.get_text(" ", strip=True) for cell in row.select("th, td")]
+        for row in page.select(".opened tbody tr")
+    ]
+    assert top[0] == ["boat 12", "0.46", "+0.20", "+0.09"] and top[-1][0] == "all others"
+    assert page.select_one(".opened tfoot b").get_text() == "+0.18"
+
+
+def test_what_was_not_recorded_is_said():
+    for traits in ({"away": 3}, {"away": 16, "how": "swap", "other": "Rosa"}):
+        assert "was not recorded" in picture(Inspector(**traits)).select_one(".result").get_text()
+    page = picture(Inspector(scene="ledger", word="bank"))
+    assert "was not recorded" in page.select_one(".ledger").get_text()
+    for scene in ("heads", "ledger", "lens"):
+        page = picture(Inspector(scene=scene, text="Ada was a dragon."))
+        assert "open the model" in page.select_one("[data-part=status]").get_text()
+
+
+def test_unknown_words_and_a_swap_of_another_length_are_named():
+    drawn = read("widget.still", text=f"Ada was a kind docter. {HOSTILE}")
+    assert "docter" in drawn and "<b>doctor</b>" in drawn and "<img" not in drawn
+    drawn = read("widget.still", text="Ada was", other="Ada was kind.", how="swap", away=1)
+    assert "This text has 2 words and marks, the other one has 4" in " ".join(drawn.split())
+    same = read("widget.compute", text="Ada was", other="Ada was kind.", how="swap", away=1)
+    assert all(after == before for _, after, before in same["rows"])
+
+
+@pytest.mark.parametrize(
+    "traits",
+    [
+        {"scene": "heads", "text": BOAT, "other": GOLD, "how": "swap", "away": 240},
+        {"scene": "heads", "text": BOAT, "other": GOLD, "how": "swap", "away": 16, "where": "last"},
+        {"scene": "heads", "text": WHO, "how": "zero", "away": 1 << 11},
+    ],
+)
+def test_copied_code_gives_the_number_of_the_picture(traits):
+    made = Inspector(**traits)
+    printed = run(js(made, "code(state)"))["printed"]
+    rows = js(made, "compute(state)")
+    after = next(after for word, after, _ in rows["rows"] if word == rows["word"])
+    assert float(printed[0]) == pytest.approx(after, abs=1.1e-3)
+
+
+def test_copied_code_of_the_ledger_and_the_lens():
+    made = Inspector(scene="ledger", text=MUDDY, word="muddy", against="busy")
+    printed = run(js(made, "code(state)"))["printed"]
+    assert printed[0].split() == ["embedding", "-0.07"] and len(printed) == 16
+    printed = run(js(Inspector(scene="lens", text=BOAT), "code(state)"))["printed"]
+    assert len(printed) == 4 and printed[3].startswith("[('boat', ")
+
+
+def test_texts_have_a_longest_length():
+    for name in ("text", "other", "word", "against"):
+        with raises(ValueError, f"{name} needs at most 400 letters; got 401 of them"):
+            Inspector(**{name: "a" * 401})
+
+
+def test_a_kernel_hands_the_model_over_when_it_is_wanted():
+    made = Inspector()
+    assert made.kernel and made.file == {} and made.state["file"] == {}
+    made.wanted = True
+    assert made.file == model_file() and made.state["kernel"] is False
