@@ -65,7 +65,7 @@ class Inspector(CourseWidget):
     head : int
         Whose attention is marked, counted from 1 layer by layer; 0 for none.
     layer : int
-        Whose heads are listed, 1 to 3; 0 for all.
+        Whose heads are listed, 1 to 3.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class Inspector(CourseWidget):
     where = traitlets.Enum(WHERES, "all").tag(sync=True)
     away = Whole(0, 2 ** (N_LAYERS * N_HEADS) - 1, 0).tag(sync=True)
     head = Whole(0, N_LAYERS * N_HEADS, 0).tag(sync=True)
-    layer = Whole(0, N_LAYERS, 2).tag(sync=True)
+    layer = Whole(1, N_LAYERS, 2).tag(sync=True)
     recorded = traitlets.List(read_only=True).tag(sync=True, constant=True)
     means = traitlets.List(read_only=True).tag(sync=True, constant=True)
     kernel = traitlets.Bool(False, read_only=True).tag(sync=True)

@@ -48,6 +48,7 @@ function signed(x) {
   return `${x < 0 ? "−" : "+"}${digits}`;
 }
 const nameOf = (head) => `layer ${Math.floor(head / N_HEADS) + 1}, head ${(head % N_HEADS) + 1}`;
+const short = (head) => `${Math.floor(head / N_HEADS) + 1}.${(head % N_HEADS) + 1}`;
 const headsIn = (away) =>
   Array.from({ length: N_LAYERS * N_HEADS }, (_, head) => head).filter((h) => (away >> h) & 1);
 
@@ -61,7 +62,7 @@ export function compute(s) {
 // ------------------------------------------------------------------------------- the text
 
 /** How dark a weight is, as a style. */
-const tint = (weight) => weight > FAINT && `--tint: ${(60 * Math.sqrt(weight)).toFixed(1)}`;
+const tint = (weight) => weight > FAINT && `--tint: ${(42 * Math.sqrt(weight)).toFixed(1)}`;
 
 /** The text, with what a head attends to from its last token, and the word that may follow. */
 function page(s, read) {
@@ -95,7 +96,7 @@ function entry(s) {
       {
         type: "button",
         class: "chip",
-        "data-name": name,
+        "data-example": name,
         "aria-pressed": String(text === s.text),
       },
       name,
@@ -161,9 +162,9 @@ function headRow(s, read, head) {
       type: "button",
       "data-head": head + 1,
       "aria-pressed": String(s.head === head + 1),
-      "aria-label": `${nameOf(head)}: mark where it looks`,
+      "aria-label": `${short(head)}: mark where ${nameOf(head)} looks`,
     },
-    html`${Math.floor(head / N_HEADS) + 1}.${(head % N_HEADS) + 1}`,
+    short(head),
   );
   const bar = html`<i style="--w: ${(weights?.[most] ?? 0).toFixed(3)}"></i>`;
   return html`<tr class="${isAway ? "away" : "kept"}"><td><label
@@ -180,7 +181,7 @@ const VERBS = { zero: "without it", mean: "with its mean", swap: "swapped" };
 
 function heads(s, read) {
   const list = Array.from({ length: N_LAYERS * N_HEADS }, (_, head) => head).filter(
-    (head) => !s.layer || Math.floor(head / N_HEADS) === s.layer - 1,
+    (head) => Math.floor(head / N_HEADS) === s.layer - 1,
   );
   const word = read?.word ?? "the word";
   const which = select(
@@ -189,7 +190,6 @@ function heads(s, read) {
       [1, "layer 1"],
       [2, "layer 2"],
       [3, "layer 3"],
-      [0, "all layers"],
     ],
     s.layer,
     { "aria-label": "Which heads are listed" },
@@ -206,17 +206,19 @@ ${which}</p><table><thead><tr><th scope="col">off</th><th scope="col">head</th>
 function instead(s, read) {
   const how = select("how", HOWS, s.how, { "aria-label": "What the heads that are off pass on" });
   const where = select("where", WHERES, s.where, { "aria-label": "Where they do so" });
-  const field =
-    s.how === "swap" &&
-    html`<label class="other"><span>The other text, with as many words</span>${element("input", {
-      type: "text",
-      name: "other",
-      value: s.other,
-      maxlength: LONGEST,
-      autocomplete: "off",
-      autocapitalize: "off",
-      spellcheck: "false",
-    })}</label>`;
+  // Room is kept for it, so that nothing moves.
+  const kind = `other${s.how === "swap" ? "" : " ghost"}`;
+  const field = html`<label class="${kind}"><span>The other text, with as many
+words</span>${element("input", {
+    type: "text",
+    name: "other",
+    value: s.other,
+    maxlength: LONGEST,
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+    disabled: s.how !== "swap",
+  })}</label>`;
   return html`<div class="instead"><p class="which"><span>A head that is off passes on</span> ${how}
 ${where}</p>${field}<p class="wrong" role="status"
 data-part="wrong">${mismatch(s, read)}</p></div>`;
@@ -236,7 +238,7 @@ marks, the other one has ${n}, so nothing is swapped.`;
 function result(s, read) {
   const rows = read?.rows(s);
   const off = headsIn(s.away);
-  const list = off.map((head) => `${Math.floor(head / N_HEADS) + 1}.${(head % N_HEADS) + 1}`);
+  const list = off.map(short);
   const title = !off.length
     ? "All heads as they are"
     : html`Head${off.length > 1 && "s"} ${list.join(", ")} off`;
@@ -249,13 +251,13 @@ class="before">${three(before)}</span> <b>${three(after)}</b></td></tr>`;
     read && !rows
       ? "This set of heads was not recorded. Open the model below, and it is computed here."
       : "The probabilities appear here once the model has read the text.";
-  return html`<section class="result" aria-label="Probabilities of the next word"><p
+  return html`<div class="result" role="group" aria-label="Probabilities of the next word"><p
 class="title">${title}</p><p class="legend"><span><i class="before"></i> before</span>
 <span><i></i> after</span></p><div data-part="result">${
     rows
       ? html`<table><tbody>${rows.map(row)}</tbody></table>`
       : html`<p class="empty">${missing}</p>`
-  }</div></section>`;
+  }</div></div>`;
 }
 
 // ------------------------------------------------------------------------------- the ledger
@@ -528,13 +530,13 @@ export function live(view) {
   });
   view.listen(view.root, "click", ({ target }) => {
     const head = target.closest("[data-head]");
-    const chip = target.closest("[data-name]");
+    const chip = target.closest("[data-example]");
     if (head) {
       const chosen = Number(head.dataset.head);
       view.set({ head: chosen === view.state().head ? 0 : chosen });
     }
     if (chip) {
-      const one = view.state().recorded.find(({ name }) => name === chip.dataset.name);
+      const one = view.state().recorded.find(({ name }) => name === chip.dataset.example);
       const { text, other, layer } = one;
       view.set({ text, other, layer, word: "", against: "", away: 0 });
     }
