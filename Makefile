@@ -6,14 +6,14 @@ VENV := .venv/bin/python
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help install ready browser book pdf serve lab test faults lint refresh train atlas bench lock licences clean
+.PHONY: help install ready browser book pdf serve lab test faults lint refresh train atlas bench sheets lock licences clean
 
 # Some images of containers set it. Then each kernel and each build would compile all packages anew,
 # which takes longer than what it then does.
 unexport PYTHONDONTWRITEBYTECODE
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
-book pdf serve test faults refresh train atlas bench: export OMP_NUM_THREADS := 1
+book pdf serve sheets test faults refresh train atlas bench: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,9 @@ book: ready ## build the site into _build/html
 
 pdf: install book browser ## print the built site as one book, _build/attention-by-hand.pdf
 	@$(VENV) -m tools.pdf
+
+sheets: book ## copy the course without the solutions of its exercises into _build/sheets, with its pages
+	@$(VENV) -m tools.sheets
 
 serve: book ## build the site and show it at http://localhost:8000 (PORT=8000)
 	@$(VENV) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT) || \
@@ -61,6 +64,7 @@ refresh: install ## run the notebooks and store their outputs, and what follows 
 train: install ## train the models of letters and of stories again and store their weights
 	@$(VENV) -m tools.train
 	@$(VENV) -m tools.train_writer
+	@$(VENV) -m tools.scale_writer
 
 atlas: install ## measure the parity atlas again
 	@$(VENV) -m attnlib.atlas

@@ -1,7 +1,8 @@
 """What pages load as it is comes from the rooms into `_static`, without what no reader needs.
 
 Each room keeps such files in its folder `static`. Of ours the comments go, and the white space
-that only people need; of Furo's and Sphinx's styles the rules for what no page has, a sixth. A page
+that only people need; of Furo's and Sphinx's styles the rules for what no page has, and the
+variables that nothing reads: a fifth. A page
 waits for each style before it is drawn: it has one of its own and one that all pages share.
 
 What became of a file is kept between builds in `_build/minified.json`, which may be lost at any
@@ -36,7 +37,10 @@ SHARED_LINK = re.compile(r"(?<=/)shared[.\w]*\.css(?=\")")
 LOADED = re.compile(r"\b_static/([\w./]+\.css)")
 STYLES = ["*.css", "*/*.css", "styles/*.map"]
 # The encoder's pieces and Python's own scripts, 50 MB of data, name nothing.
-NAMING = ["**/*.html", "_static/*.js", "_static/scripts/*.js", "_static/widgets/*.js"]
+SCRIPTS = ["*.js", "scripts/*.js", "widgets/*.js"]
+NAMED = re.compile(rb'\b(?:class|id)="([^"]*)"')
+VARIABLE = re.compile(r"--[\w-]+")
+READ = re.compile(r"var\(\s*(--[\w-]+)")
 NOT_IN_NAMES = bytes({*range(256)} - {*f"{string.ascii_letters}{string.digits}_-".encode()})
 SPACES = bytes.maketrans(NOT_IN_NAMES, b" " * len(NOT_IN_NAMES))
 JAVASCRIPT = Parser(Language(tree_sitter_javascript.language()))
@@ -90,7 +94,8 @@ def finish_files(app, exception):
         write(static / source.name, minify(text, source.suffix))
     names = names_in(app.outdir)
     styles = (shared_style(static / name, names if name in THEIRS else None) for name in SHARED)
-    shared, loaded = write_style(app, "shared", "".join(styles)), set()
+    text = without_unread("".join(styles), variables_in(app.outdir))
+    shared, loaded = write_style(app, "shared", text), set()
     for page in Path(app.outdir).rglob("*.html"):
         text = SHARED_LINK.sub(shared, page.read_text(encoding="utf-8"))
         write(page, text)
@@ -210,10 +215,62 @@ def tokens(node):
 
 
 def names_in(folder):
-    """Every word of the pages and of the scripts: one of them may be a class or an id."""
-    files = (file for pattern in NAMING for file in Path(folder).glob(pattern))
-    words = set().union(*(file.read_bytes().translate(SPACES).split() for file in files))
+    """Every class and every id of the pages, and every word of the scripts, which may be one."""
+    words = set()
+    for page in Path(folder).rglob("*.html"):
+        words.update(b" ".join(NAMED.findall(page.read_bytes())).split())
+    for script in scripts_in(folder):
+        words.update(script.read_bytes().translate(SPACES).split())
     return {word.decode() for word in words}
+
+
+def scripts_in(folder):
+    return [file for pattern in SCRIPTS for file in Path(folder, "_static").glob(pattern)]
+
+
+def variables_in(folder):
+    """The variables of CSS that the pages, their own styles and their scripts read."""
+    static, found = Path(folder, "_static"), set()
+    pages = [page.read_text(encoding="utf-8") for page in Path(folder).rglob("*.html")]
+    styles = {name for page in pages for name in LOADED.findall(page)}
+    files = (static / name for name in styles if (static / name).is_file())
+    for text in [*pages, *(file.read_text(encoding="utf-8") for file in files)]:
+        found.update(READ.findall(text))
+    for script in scripts_in(folder):
+        found.update(VARIABLE.findall(script.read_text(encoding="utf-8")))
+    return found
+
+
+def without_unread(style, read):
+    """Return a style without the variables that neither it nor anything else reads."""
+    while True:
+        known = read | set(READ.findall(style))
+        rules = tinycss2.parse_stylesheet(style, skip_whitespace=True)
+        shorter = "".join(without_variables(rule, known) for rule in rules)
+        if shorter == style:
+            return style
+        style = shorter
+
+
+def without_variables(rule, known):
+    """Return the text of a rule in which no other variables get a value."""
+    if rule.type == "at-rule" and rule.lower_at_keyword in {"media", "supports"}:
+        inner = tinycss2.parse_rule_list(rule.content, skip_whitespace=True)
+        body = "".join(without_variables(each, known) for each in inner)
+    elif rule.type == "qualified-rule" and "--" in tinycss2.serialize(rule.content):
+        parts = tinycss2.parse_blocks_contents(rule.content, skip_whitespace=True)
+        kept = [part for part in parts if not (is_variable(part) and part.name not in known)]
+        if len(kept) == len(parts):
+            return rule.serialize()
+        body = tinycss2.serialize(kept)
+    else:
+        return rule.serialize()
+    head = f"@{rule.lower_at_keyword}" if rule.type == "at-rule" else ""
+    return body and f"{head}{tinycss2.serialize(rule.prelude)}{{{body}}}"
+
+
+def is_variable(part):
+    return part.type == "declaration" and part.name.startswith("--")
 
 
 def used_rules(rules, names):

@@ -104,7 +104,7 @@ ROUNDS = 150
 # An empty change is the same event on a slider that nothing listens to: what the browser itself
 # takes from an input to the end of the next frame. The two are timed in turn.
 REPAINT = """async (rounds) => {
-    const real = document.querySelector(".abh-attention-explorer input[name=d_k]");
+    const real = document.querySelector(".abh-scaling-explorer input[name=d_k]");
     const idle = real.cloneNode();
     idle.style.cssText = "position: fixed; inset: 0 auto auto 0; width: 200px";
     document.body.append(idle);
@@ -134,11 +134,10 @@ REPAINT = """async (rounds) => {
 
 
 def repaint(browser, site):
-    """Return {slow-down of the CPU: words} for AttentionExplorer at 64 tokens and d_k = 512."""
+    """Return {slow-down of the CPU: words} for the first slider of ScalingExplorer."""
     page = browser.new_page()
-    page.goto(f"{site}/chapters/10-encoder-decoder.html")
+    page.goto(f"{site}/chapters/04-scaling.html")
     awake(page)
-    page.get_by_label("Sentence").fill(" ".join(f"word{i}" for i in range(64)))
     page.wait_for_timeout(1000)
     session = page.context.new_cdp_session(page)
     found = {}

@@ -37,7 +37,7 @@ WRITE = """async ([text, options]) => {
   const found = await slot.write(text, options);
   return {...found, took: performance.now() - from};
 }"""
-N_LAST, TIMES = 20, 15
+N_LAST, TIMES, VISITS = 20, 15, 7
 
 
 def disagreements(page, n_texts, seed=7):
@@ -65,15 +65,24 @@ def disagreements(page, n_texts, seed=7):
     return found
 
 
-def waiting(browser, site):
-    """Return the milliseconds to the first word, of a word at 120 with and without cache; MB."""
-    context = browser.new_context()
-    page = context.new_page()
+def visited(browser, site):
+    """Return a page with a Writer, in a browser that has nothing of the site in its cache."""
+    page = browser.new_context().new_page()
     page.goto(f"{site}/{PAGE}")
     page.wait_for_selector(".abh-writer fieldset:enabled")
+    return page
+
+
+def waiting(browser, site):
+    """Return the milliseconds to the first word, of a word at 120 with and without cache; MB."""
+    page = visited(browser, site)
     before = resident()
-    first = page.evaluate(FIRST_WORD)
+    firsts = [page.evaluate(FIRST_WORD)]
     memory = resident() - before
+    for _ in range(VISITS - 1):
+        other = visited(browser, site)
+        firsts.append(other.evaluate(FIRST_WORD))
+        other.context.close()
     story = [word for seed in (1, 2) for word in World().tell(random.Random(seed))[0][:-1]]
     # One token less: the mark before the story is the first.
     texts = {n: show(story[: n - 1]) for n in (LENGTH - N_LAST, LENGTH)}
@@ -82,8 +91,8 @@ def waiting(browser, site):
         for n, text in texts.items():
             took[n].append(page.evaluate(WRITE, [text, {"n": 0}])["took"])
     shorter, whole = map(min, took.values())  # what other programs did not interrupt
-    context.close()
-    return [first, (whole - shorter) / N_LAST, whole, memory]
+    page.context.close()
+    return [min(firsts), (whole - shorter) / N_LAST, whole, memory]
 
 
 def report(found, close):
@@ -110,9 +119,10 @@ Written by `make bench` on {processor()}, {platform.system()}.
 
 ## How long it takes, from this machine itself
 
-A word with the cache is one of the last {N_LAST} of {LENGTH}; without a cache, all {LENGTH} are
-read again for it. Other programs ran on the machine: of these two, the least of {TIMES} times
-is given.
+The first word comes after the model has been loaded and has read the beginning; the browser has
+nothing in its cache. A word with the cache is one of the last {N_LAST} of {LENGTH}; without a
+cache, all {LENGTH} are read again for it. Other programs ran on the machine, so the least time is
+given: of {VISITS} visits for the first word, of {TIMES} times for the others.
 
 {table(["", *slow], [*times, ratio, memory])}
 

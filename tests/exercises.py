@@ -1,8 +1,9 @@
 """All exercises of the course, each as learners solve it: wrongly in three ways, rightly in one.
 
 `_ext/practice/exercises.py` finds the exercises. A checker's wrong ones are the first three of
-`solutions.txt`; those of an exercise that judges itself stand here. Right is the solution that the
-chapter shows, under the name that the exercise asks for.
+`solutions.txt`, also where it judges a part of the model that writes; those of an exercise that
+judges itself stand here. Right is the solution that the chapter shows, under the name that the
+exercise asks for.
 """
 
 import ast
@@ -69,6 +70,23 @@ OWN = {
         "keys[p % len(keys)] = key; values[p % len(keys)] = value; n = min(p, len(keys)); "
         "return attnlib.softmax(keys[:n] @ query / 8**0.5) @ values[:n], keys, values",
     ],
+    "my_merge": [
+        "return max(first[0], second[0]), first[1] + second[1], first[2] + second[2]",
+        "m = max(first[0], second[0]); a, b = np.exp(m - first[0]), np.exp(m - second[0]); "
+        "return m, a * first[1] + b * second[1], a * first[2] + b * second[2]",
+        "m = max(first[0], second[0]); a, b = np.exp(first[0] - m), np.exp(second[0] - m); "
+        "return m, a * first[1] + b * second[1], first[2] + second[2]",
+    ],
+    "my_accept": [
+        "return chance < q[token] / p[token], np.maximum(p - q, 0) / np.maximum(p - q, 0).sum()",
+        "return chance < p[token] / q[token], p",
+        "return chance < p[token] / q[token], abs(p - q) / abs(p - q).sum()",
+    ],
+    "my_pages": [
+        "return sum(-(-n // size) for n in lengths)",
+        "return -(-shared // size) + sum(-(-(n - shared) // size) for n in lengths)",
+        "return sum(n // size + 1 for n in lengths) - shared // size * (len(lengths) - 1)",
+    ],
     "two_steps": [
         "np.roll(tokens, 1)",
         "S = 50 * X @ X.T; return (attnlib.softmax(S) @ X).argmax(axis=-1)",
@@ -111,14 +129,14 @@ def written(start, body):
 
 def wrong(exercise):
     """Three wrong cells for an exercise, each with a part of what must be said."""
-    checker = re.fullmatch(r"check\.(\w+)\(\w+\)", exercise.judge)
+    checker = re.fullmatch(r"check\.(?:runs_the_writer\((\w+)=|(\w+)\()\w+\)", exercise.judge)
     if not checker:
         said = f"Not yet: {exercise.judge.splitlines()[-1]} is "
         own = OWN.get(exercise.key)
         assert own, f"{exercise.key} has no checker: write three wrong solutions into OWN, here"
         cells = [written(exercise.start, body) if exercise.name else body for body in own]
         return [(said, cell) for cell in cells]
-    parameters, rows = table()[checker[1]]
+    parameters, rows = table()[checker[1] or checker[2]]
     refused = [(said, body) for sign, said, body in rows if sign == "-"][:3]
     return [(said, f"def {exercise.name}({parameters}):\n{body}") for said, body in refused]
 

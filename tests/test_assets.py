@@ -6,7 +6,7 @@ import pytest
 import tinycss2
 
 from _ext import assets
-from _ext.assets import JAVASCRIPT, Minified, minify, names_in, used_rules
+from _ext.assets import JAVASCRIPT, Minified, minify, names_in, used_rules, without_unread
 from attnlib.widgets.kit import modules
 from tests.conftest import ROOT
 
@@ -65,10 +65,21 @@ def test_what_minify_returned_is_kept_until_its_makers_change(tmp_path, monkeypa
     assert third.texts == {}
 
 
-def test_each_class_and_each_id_of_a_page_is_a_name_of_it(tmp_path):
+def test_each_class_and_each_id_of_a_page_and_each_word_of_a_script_is_a_name(tmp_path):
     page = '<p id="a-b" class="c_1 d">é<b class="é-e">f</b>'
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
-    assert {"a-b", "c_1", "d", "f"} <= names_in(tmp_path)
+    script = tmp_path / "_static" / "widgets" / "s.js"
+    script.parent.mkdir(parents=True)
+    script.write_text('add("g h-i")', encoding="utf-8")
+    assert names_in(tmp_path) == {"a-b", "c_1", "d", "é-e", "add", "g", "h-i"}
+
+
+def test_variables_that_nothing_reads_go():
+    style = 'a{--b: url("x;y");c: var(--d)}@media print{e{--d: var(--f);--g: 1;--f: 2}}'
+    wanted = "a{c: var(--d)}@media print{e{--d: var(--f);--f: 2}}"
+    assert without_unread(style, {"--h"}).replace(";}", "}") == wanted
+    assert without_unread(style, {"--b", "--g"}) == style
+    assert without_unread("a{--b: var(--c);--c: 1}", set()) == ""  # read by what nothing reads
 
 
 def test_a_script_that_cannot_be_parsed_is_refused():

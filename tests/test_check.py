@@ -35,7 +35,7 @@ from attnlib.check.attempts import Crash, parts, same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-CHECKERS = sorted({*check.__all__} - {"Checker", "Verdict"})
+CHECKERS = sorted({*check.__all__} - {"Checker", "Verdict", "runs_the_writer"})
 every_checker = pytest.mark.parametrize("name", CHECKERS)
 
 
@@ -556,6 +556,7 @@ def test_sizes_are_distinct_primes(name):
         "split_heads": lambda x, n_heads: (n_heads, len(x), x.shape[1] // n_heads),
         "sinusoidal_positions": lambda n, d_model: (n, d_model // 2),  # d_model is even
         "relative_bias": lambda S, table: (*S.shape, len(table)),
+        "rotary": lambda x, positions: (len(x), x.shape[1] // 2),  # d is even
         "cross_attention": lambda X, M, W_Q, W_K, W_V: (
             *X.shape,
             *M.shape,

@@ -41,7 +41,7 @@ LEAD = ":::{div}\n:class: lead\n\nHow much is a row?\n:::"
 def notebook(title, *, exercises=("Sum a row",), cells=(), word="row", **stored):
     """Return a small chapter."""
     tasks = "\n\n".join(f"### {name}\n\nDo it." for name in exercises)
-    known = {"week": 1, "click": "Rows sum to 1.", "lead": "where it goes on"}
+    known = {"click": "Rows sum to 1.", "lead": "where it goes on"}
     known |= {"reading": 5, "practice": 15, "needs": "a pencil", "map": ["tokens"]}
     return new_notebook(
         metadata={
@@ -80,7 +80,7 @@ def add_chapter(book):
     """Add a chapter as an author does: its notebook, and a line in `_toc.yml`."""
     code = [new_markdown_cell("## The code\n\n### Sum it\n\nAs an exercise, too.")]
     tasks = ("Sum it", "Turn it")
-    second = notebook("Columns", exercises=tasks, cells=code, word="column", week=2, practice=25)
+    second = notebook("Columns", exercises=tasks, cells=code, word="column", practice=190)
     nbformat.write(second, book / "chapters" / "02-columns.ipynb")
     line = "      - file: chapters/01-rows\n"
     toc = TOC.replace(line, line + line.replace("01-rows", "02-columns"))
@@ -148,12 +148,12 @@ def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
     assert second.cells[0].source.startswith("# 2. Columns\n")
     page = BeautifulSoup(after["02-columns"], "html.parser")
     facts = page.select_one("h1 + .facts")
-    assert facts.get_text() == "5 min to read, 25 min to practice; a pencil"
+    assert facts.get_text() == "5 min to read, 190 min to practice; a pencil"
     assert facts.find_next_sibling("div")["class"][0] == "lead"
     assert 'rel="next" title="2. Columns"' in after["01-rows"]  # the contents
 
     page = BeautifulSoup(after["index"], "html.parser")
-    assert page.p.get_text() == "Hours: 1 and 1."
+    assert page.p.get_text() == "Hours: 1 and 3."
     way_in = page.select_one(".begin a")
     assert way_in.get_text(" ", strip=True) == "Begin 1. Rows"
     assert way_in["href"] == "chapters/01-rows.html"
@@ -161,7 +161,7 @@ def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
     assert card.h2.get_text().startswith("I. The idea") and card.find_parent("section").h1
     assert card.svg and course.PROMISES["I. The idea"] in card.get_text()
     times = [time.get_text() for time in card.select(".minutes")]
-    assert times == ["10 min reading + 40 min practice", "5 + 15 min", "5 + 25 min"]
+    assert times == ["10 min reading + 3 h 25 min practice", "5 + 15 min", "5 + 190 min"]
     listed = {link.get_text(): link["href"] for link in card.select("li a")}
     assert listed == {
         "1. Rows": "chapters/01-rows.html",
@@ -169,7 +169,14 @@ def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
     }
     teaching = BeautifulSoup(after["teaching"], "html.parser")
     plan = [row.get_text(" ", strip=True) for row in teaching("tr")]
-    assert plan[1:] == ["1 1 Sum a row Rows sum to 1. 5 + 15", "2 2 Sum it Rows sum to 1. 5 + 25"]
+    # Together they would take 15 minutes more than a week has.
+    assert plan[1:] == [
+        "1: 20 min 1 Sum a row Rows sum to 1. 5 + 15",
+        "2: 3 h 15 min 2 Sum it Rows sum to 1. 5 + 190",
+    ]
+    said = teaching.select_one("section p").get_text()
+    assert said.startswith("2 weeks: 10 min of reading and 3 h 25 min of practice.")
+    assert said.endswith(" The longest week takes 3 h 15 min.")
     progress = [json.loads(slot["data-state"]) for slot in page.select("[data-widget=Progress]")]
     counted = {"1. Rows": {"row-guess": 1}, "2. Columns": {"column-guess": 1}}
     assert progress == [{"chapters": counted, "form": form} for form in ("bar", "keep")]
@@ -318,7 +325,7 @@ def test_what_a_tag_closes_on_the_page_is_closed_in_jupyter(book):
 # --- what a chapter may lack ---------------------------------------------------------------------
 
 
-NEEDED = "'week', 'click', 'reading', 'practice', 'needs', 'map'"
+NEEDED = "'click', 'reading', 'practice', 'needs', 'map'"
 WHOLE = "'reading' needs whole minutes; got '5'"
 
 
@@ -373,6 +380,29 @@ def test_a_readme_without_its_marks_is_named(book):
 def test_a_directive_that_asks_for_something_else_is_named(book):
     (book / "index.md").write_text("# A book\n\n:::{chapters} all\n:::\n", encoding="utf-8")
     with pytest.raises(
-        Exception, match="needed one of begin, cards, progress, plan, exercises; got"
+        Exception, match="needed one of begin, cards, progress, plan, short-plan, exercises"
     ):
         build(book)
+
+
+def test_a_week_takes_what_readers_took_and_no_more_than_it_may(book):
+    """Chapters of 20, 195, 5 + 5, 5 and 250 minutes, in this order; a week has 200."""
+
+    class Timed:
+        def __init__(self, reading, practice):
+            self.reading, self.practice = reading, practice
+
+    chapters = [Timed(*each) for each in ((5, 15), (5, 190), (1, 4), (3, 2), (120, 130))]
+    planned = [[chapters.index(each) for each in week] for week in course.weeks(chapters)]
+    assert planned == [[0], [1, 2], [3], [4]]
+
+
+def test_a_short_term_has_what_its_chapters_need():
+    chapters = course.read()
+    chosen = [c for c in chapters if Path(c.file).stem in course.SHORT]
+    assert len(chosen) == len(course.SHORT)
+    known = {c.title for c in chosen}
+    for chapter in chosen:
+        needed = set(re.findall("“(.+?)”(?! by)", chapter.needs)) & {c.title for c in chapters}
+        assert needed <= known, chapter.title
+    assert len(course.weeks(chosen)) <= len(course.weeks(chapters)) / 2

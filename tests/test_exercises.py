@@ -1,5 +1,6 @@
 """Exercises in the page: which a notebook has, what goes along, and how each run ends."""
 
+import io
 import json
 import subprocess
 import sys
@@ -140,11 +141,15 @@ def test_only_exercises_are_exercises():
 
 
 def test_the_archive_runs_where_there_is_nothing_but_numpy(tmp_path):
-    """In a Python of its own, which finds the archive and NumPy and refuses all else."""
-    path = tmp_path / "attnlib.zip"
-    path.write_bytes(modules.archive())
-    assert path.read_bytes() == modules.archive()
-    assert "attnlib/plots.py" not in zipfile.ZipFile(path).namelist()
+    """In a Python of its own, which finds what a page has and NumPy, and refuses all else."""
+    content, path = modules.archive(), tmp_path / "site"
+    assert content == modules.archive()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert "attnlib/plots.py" not in archive.namelist()
+        archive.extractall(path)
+    for name in modules.data_for("check.runs_the_writer(softmax=f)"):  # as `worker.js` does
+        path.joinpath(name).parent.mkdir(exist_ok=True)
+        path.joinpath(name).write_bytes(ROOT.joinpath(name).read_bytes())
     code = f"""
 import sys
 sys.path = [{str(path)!r}] + [p for p in sys.path if {str(ROOT)!r} not in p or ".venv" in p]
@@ -153,12 +158,15 @@ for name in ("scipy", "matplotlib", "torch", "anywidget", "traitlets"):
 import runner
 from attnlib.models import induction
 answer = runner.run("def f(x): return 1", "check.softmax(f)", "f", "", [], print)
-print(runner.__file__.startswith({str(path)!r}), answer["passed"])
+print(runner.__file__.startswith({str(path)!r}), answer["passed"], answer["texts"])
+judge = "check.runs_the_writer(softmax=f)"
+answer = runner.run("def f(x): return attnlib.softmax(x, axis=0)", judge, "f", "", [], print)
+print(answer["passed"], *(len(text) for text in answer["texts"]))
 """
     environment = {"PATH": "", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.stdout == "True False\n", done.stderr
+    assert done.stdout == "True False []\nFalse 4 4\n", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -184,6 +192,7 @@ def test_a_page_without_what_it_takes_sends_readers_to_the_notebook(
     kept = html.div.get("data-exercise")
     assert (kept is None) == bool(note)
     assert note or json.loads(kept)["judge"] == "double(1) < 3"
+    assert note or json.loads(kept)["data"] == []
 
 
 # -------------------------------------------------------------------------------- how a run ends
@@ -218,7 +227,7 @@ def test_an_error_is_one_clear_line_and_the_learners_own_lines(source, message, 
 
 
 def test_an_error_inside_of_the_checker_shows_the_line_too():
-    (exercise,) = [e for _, e in JUDGED if e.key == "my_softmax"]
+    exercise = next(e for _, e in JUDGED if e.key == "my_softmax" and "runs" not in e.judge)
     answer = run("def my_softmax(scores):\n    return scores[99]", exercise)
     assert answer.message.startswith("my_softmax raised IndexError: index 99 is out of bounds")
     assert answer.lines == ["Line 2 in my_softmax: return scores[99]"]

@@ -54,14 +54,15 @@ MAY_IMPORT = {
     "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "onnx_cases": BELOW | {"attention", "multihead", "onnx"},
     "speed": set(),
+    "serving": BELOW,
     "world": set(),
     "models": BELOW
     | {"models", "world", "safetensors", "tokenizers", "huggingface_hub"}
     | MATHEMATICS,
     "plots": BELOW | {"matplotlib", "matplotlib_inline", "palette"} | MATHEMATICS,
-    "check": {"numpy", "check"} | MATHEMATICS,
+    "check": {"numpy", "check", "models", "world"} | MATHEMATICS,
     "widgets": {"numpy", "anywidget", "traitlets", "wasmtime", "palette", "widgets"}
-    | {"atlas", "models", "world"}
+    | {"atlas", "models", "serving", "world"}
     | MATHEMATICS,
 }
 

@@ -150,7 +150,9 @@ def test_the_recording_is_what_the_encoder_does():
         assert np.allclose(chosen, weights[:, :, 1:].max(axis=-1), atol=1e-6)
 
 
-def test_the_archive_of_the_page_has_the_recording():
+def test_a_page_fetches_the_recording_for_a_cell_that_judges():
     from _ext.practice import modules
 
-    assert judging.RECORDED.relative_to(ROOT).as_posix().encode() in modules.archive()
+    recorded = judging.RECORDED.relative_to(ROOT).as_posix()
+    assert modules.data_for('judge(previous, "encoder", layer=0, head=2)') == [recorded]
+    assert modules.data_for("check.softmax(my_softmax)") == []

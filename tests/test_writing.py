@@ -13,7 +13,7 @@ from attnlib.models import writing
 from attnlib.world import END, World
 from tests.helpers import raises
 from tools.measure_writer import fault, losses
-from tools.train_writer import Llama, Recipe, config, pad, rate_at
+from tools.train_writer import Llama, Recipe, Stories, config, pad, rate_at
 
 WORLD = World()
 MODEL = models.writer(dtype=np.float64)
@@ -207,6 +207,15 @@ def test_the_rate_rises_stays_and_falls():
     recipe = Recipe(steps=100, warm_up=10, decay_from=0.6, rate=1.0)
     rates = [rate_at(step, recipe) for step in (0, 4, 9, 40, 60, 70, 90, 100)]
     assert rates == pytest.approx([0.1, 0.5, 1, 1, 1, 0.75, 0.25, 0])
+
+
+def test_a_few_stories_are_read_again_and_again():
+    few = Stories(Recipe(n_stories=3, batch=5), WORLD)
+    read = {(*story,) for step in range(20) for story in few.batch(step).tolist()}
+    read = {story[: len(story) - story.count(-1)] for story in read}
+    assert sorted(read) == sorted((*story,) for story in few.few) and len(read) == 3
+    always_new = Stories(Recipe(batch=5), WORLD)
+    assert len({(*story,) for step in range(9) for story in always_new.batch(step).tolist()}) == 45
 
 
 def test_stories_are_padded_behind_their_ends():

@@ -1,11 +1,12 @@
 """Train small models on associative recall and store how much each kind of attention recalls.
 
-A text is up to N_PAIRS pairs, each a token that holds a key and a value, and then the keys alone,
-in another order: each has to be answered by its last value. In half of the texts every key is
-new; in the others the second half of the pairs has the keys of the first half, with other values.
-A model has learned positions and two layers of attention with residuals, and they differ in the
-attention alone. `python -m tools.recall` takes about fifteen minutes and writes
-attnlib/data/recall.json, which the chapter "Beyond the full table" shows.
+A text is up to N_PAIRS pairs of a key and a value, and then the keys alone, in another order: each
+has to be answered by its last value. In half of the texts every key is new; in the others the
+second half of the pairs has the keys of the first half, with other values. A pair is one token
+("together") or two tokens, the key and then the value ("apart"). A model has learned positions
+and one or two layers of attention with residuals, and the models differ in these layers alone.
+`python -m tools.recall` takes about half an hour and writes attnlib/data/recall.json, which the
+chapter "Beyond the full table" shows.
 """
 
 import json
@@ -18,14 +19,26 @@ from torch import nn
 FILE = Path(__file__).resolve().parent.parent / "attnlib" / "data" / "recall.json"
 N_KEYS, N_VALUES, N_PAIRS = 32, 16, 16
 D_MODEL, D_K, WINDOW = 32, 8, 8
-STEPS, BATCH, RATE = 1500, 64, 3e-3
-SEEDS = 0, 1
+BATCH, RATE = 64, 3e-3
+SEEDS = 0, 1, 2
+STEPS = {"together": 1500, "apart": 2500}
 KINDS = {
-    "full": ("full", "full"),
-    "window": ("window", "window"),
-    "linear": ("linear", "linear"),
-    "delta": ("delta", "delta"),
-    "hybrid": ("delta", "full"),
+    "together": {
+        "two full layers": ("full", "full"),
+        "one full layer": ("full",),
+        "window": ("window", "window"),
+        "sum": ("sum", "sum"),
+        "sum, learned beta": ("sum beta", "sum beta"),
+        "delta, beta = 1": ("delta 1", "delta 1"),
+        "delta": ("delta", "delta"),
+        "delta, then full": ("delta", "full"),
+    },
+    "apart": {
+        "two full layers": ("full", "full"),
+        "one full layer": ("full",),
+        "delta, then full": ("delta", "full"),
+        "window, then full": ("window", "full"),
+    },
 }
 
 
@@ -51,26 +64,27 @@ class Attention(nn.Module):
             scores = (q @ k.mT / math.sqrt(D_K)).masked_fill(~seen, -math.inf)
             return self.o(scores.softmax(-1) @ v)
         q, k = (nn.functional.normalize(each, dim=-1) for each in (q, k))
-        if self.kind == "linear":
-            return self.o((q @ k.mT).masked_fill(~seen, 0) @ v)
-        rates = self.rate(y).sigmoid()
-        state, rows = x.new_zeros(len(x), D_K, D_K), []
-        for t in range(n):
-            key, query = k[:, t, :, None], q[:, t, None]
-            recalled = key.mT @ state
-            state = state + key @ (rates[:, t, None] * (v[:, t, None] - recalled))
-            rows.append(query @ state)
-        return self.o(torch.cat(rows, dim=1))
+        if self.kind in ("sum beta", "delta"):
+            rates = self.rate(y).sigmoid()
+        else:
+            rates = torch.ones_like(x[..., :1])
+        written = rates * v
+        if self.kind.startswith("delta"):  # what earlier tokens wrote for this key is subtracted
+            overlaps = rates * (k @ k.mT).masked_fill(distance <= 0, 0)
+            written = torch.linalg.solve_triangular(
+                overlaps + torch.eye(n), written, upper=False, unitriangular=True
+            )
+        return self.o((q @ k.mT).masked_fill(~seen, 0) @ written)
 
 
 class Model(nn.Module):
-    """Two layers of attention between embeddings and the logits of the values."""
+    """Layers of attention between embeddings and the logits of the values."""
 
     def __init__(self, kinds):
         super().__init__()
-        self.keys = nn.Embedding(N_KEYS, D_MODEL)
-        self.values = nn.Embedding(N_VALUES + 1, D_MODEL)  # the last one stands for "asked"
-        self.positions = nn.Embedding(2 * N_PAIRS, D_MODEL)
+        self.keys = nn.Embedding(N_KEYS + 1, D_MODEL)  # the last one stands for "no key"
+        self.values = nn.Embedding(N_VALUES + 1, D_MODEL)  # and here for "no value"
+        self.positions = nn.Embedding(3 * N_PAIRS, D_MODEL)
         self.layers = nn.ModuleList(map(Attention, kinds))
         self.norm, self.out = nn.RMSNorm(D_MODEL), nn.Linear(D_MODEL, N_VALUES, bias=False)
 
@@ -82,33 +96,35 @@ class Model(nn.Module):
         return self.out(self.norm(x))
 
 
-def texts(n, n_pairs, again, generator):
-    """Return keys and values of n texts (n, n_pairs + n_keys), and the answers (n, n_keys)."""
+def texts(n, n_pairs, again, apart, generator):
+    """Return keys and values of n texts, each (n, length), and the answers (n, n_keys)."""
     n_keys = n_pairs // 2 if again else n_pairs
     noise = torch.rand(n, N_KEYS, generator=generator)
     keys = noise.argsort(-1)[:, :n_keys]
     values = torch.randint(N_VALUES, (n, n_pairs), generator=generator)
     order = torch.rand(n, n_keys, generator=generator).argsort(-1)
-    asked = torch.full((n, n_keys), N_VALUES)
+    asked, answers = keys.gather(1, order), values[:, -n_keys:].gather(1, order)
     written = torch.cat([keys, keys], dim=1) if again else keys
-    return (
-        torch.cat([written, keys.gather(1, order)], dim=1),
-        torch.cat([values, asked], dim=1),
-        values[:, -n_keys:].gather(1, order),
-    )
+    if apart:
+        none = torch.full_like(written, -1)
+        written = torch.stack([written, none], dim=2).flatten(1)
+        values = torch.stack([none, values], dim=2).flatten(1)
+    keys = torch.cat([written, asked], dim=1)
+    values = torch.cat([values, torch.full_like(asked, -1)], dim=1)
+    return keys % (N_KEYS + 1), values % (N_VALUES + 1), answers
 
 
-def train(kind, seed):
+def train(kinds, apart, n_steps, seed):
     """Return the accuracy of a trained model where keys are new, and where they come again."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    model = Model(KINDS[kind])
+    model = Model(kinds)
     optimizer = torch.optim.Adam(model.parameters(), RATE)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=STEPS)
-    for step in range(STEPS):
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=n_steps)
+    for step in range(n_steps):
         n_pairs = 2 * int(torch.randint(1, N_PAIRS // 2 + 1, (1,), generator=generator))
-        keys, values, answers = texts(BATCH, n_pairs, step % 2 == 1, generator)
-        logits = model(keys, values)[:, n_pairs:]
+        keys, values, answers = texts(BATCH, n_pairs, step % 2 == 1, apart, generator)
+        logits = model(keys, values)[:, -answers.shape[1] :]
         loss = nn.functional.cross_entropy(logits.flatten(0, 1), answers.flatten())
         optimizer.zero_grad()
         loss.backward()
@@ -116,36 +132,37 @@ def train(kind, seed):
         schedule.step()
     held_out = torch.Generator().manual_seed(1000 + seed)
     return {
-        "new": {n: accuracy(model, n, False, held_out) for n in (4, 8, 16)},
-        "again": {n: accuracy(model, n, True, held_out) for n in (4, 8, 16)},
+        "new": accuracy(model, False, apart, held_out),
+        "again": accuracy(model, True, apart, held_out),
     }
 
 
 @torch.no_grad()
-def accuracy(model, n_pairs, again, generator):
-    """Return the share of right answers on 500 texts."""
-    keys, values, answers = texts(500, n_pairs, again, generator)
-    guesses = model(keys, values)[:, n_pairs:].argmax(-1)
+def accuracy(model, again, apart, generator):
+    """Return the share of right answers on 500 texts of N_PAIRS pairs."""
+    keys, values, answers = texts(500, N_PAIRS, again, apart, generator)
+    guesses = model(keys, values)[:, -answers.shape[1] :].argmax(-1)
     return round((guesses == answers).double().mean().item(), 3)
 
 
-def kept(kind, n):
-    """Return how many numbers a model of this kind keeps of n tokens."""
+def kept(kinds, n):
+    """Return how many numbers a model with these layers keeps of n tokens."""
     each = {"full": 2 * n * D_K, "window": 2 * min(n, WINDOW) * D_K}
-    return sum(each.get(layer, D_K * D_K) for layer in KINDS[kind])
+    return sum(each.get(layer, D_K * D_K) for layer in kinds)
 
 
 def main():
-    """Train each kind with each seed, and store the accuracies."""
+    """Train each kind with each seed on both tasks, and store the accuracies."""
     torch.set_num_threads(1)
     found = {}
-    for kind in KINDS:
-        for seed in SEEDS:
-            found.setdefault(kind, []).append(train(kind, seed))
-            print(kind, seed, found[kind][-1], flush=True)
-    numbers = {kind: kept(kind, 2 * N_PAIRS) for kind in KINDS}
-    text = json.dumps({"accuracy": found, "kept": numbers}, indent=1)
-    FILE.write_text(text + "\n", encoding="utf-8")
+    for task, kinds in KINDS.items():
+        length = (3 if task == "apart" else 2) * N_PAIRS
+        found[task] = {}
+        for name, layers in kinds.items():
+            runs = [train(layers, task == "apart", STEPS[task], seed) for seed in SEEDS]
+            found[task][name] = {"kept": kept(layers, length), "runs": runs}
+            print(task, name, found[task][name], flush=True)
+    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

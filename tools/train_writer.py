@@ -56,6 +56,7 @@ class Recipe:
     embedding_share: float = 0.1  # of the rate, with which the embeddings learn
     short: int = 64  # how many tokens of a story are read in the first steps
     short_steps: int = 0  # how many steps that are
+    n_stories: int | None = None  # how many there are to learn from; None: each is a new one
     loudness: float = 3.0  # size of the embeddings where they enter the first layer
     copying: float = 0.5  # how much of W_V, transposed, is added to W_O at the start
 
@@ -207,6 +208,8 @@ class Stories:
     def __init__(self, recipe, world):
         self.recipe, self.world = recipe, world
         self.number = {word: i for i, word in enumerate(world.words)}
+        rng = random.Random(recipe.seed)
+        self.few = [self.read(world.tell(rng)[0]) for _ in range(recipe.n_stories or 0)]
 
     def read(self, words):
         """Return the tokens of a story, END in front and behind."""
@@ -223,7 +226,11 @@ class Stories:
     def _draw(self, number):
         """Return the order and the stories, sorted by length, of `AMONG` steps."""
         rng = random.Random(f"{self.recipe.seed} {number}")
-        stories = [self.read(self.world.tell(rng)[0]) for _ in range(AMONG * self.recipe.batch)]
+        n = AMONG * self.recipe.batch
+        if self.few:
+            stories = rng.choices(self.few, k=n)
+        else:
+            stories = [self.read(self.world.tell(rng)[0]) for _ in range(n)]
         return rng.sample(range(AMONG), AMONG), sorted(stories, key=len)
 
 

@@ -32,6 +32,7 @@ ALLOWED = set(
     "clipPath mask marker pattern linearGradient radialGradient stop title desc".split()
 )
 NUMERIC = {"d", "points", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width", "height"}
+TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^()]*\)")  # what Matplotlib says of level text
 PIXELS = {"": 1, "px": 1, "pt": 4 / 3, "in": 96}
 
 
@@ -66,6 +67,7 @@ def inline_svg(source, alt, prefix):
         "style": f"fill:var(--ink);{inherited};--natural-width:{width:.0f}px",
     }
     root.attrib.setdefault("viewBox", f"0 0 {width:g} {height:g}")
+    _tighten(root)
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -90,6 +92,23 @@ def _clean_children(parent):
     return inherited
 
 
+def _tighten(parent):
+    """Drop the white space between elements, and groups that say nothing: a third of a figure."""
+    kept = []
+    for child in list(parent):
+        _tighten(child)
+        child.tail = _said(child.tail)
+        empty = child.tag == f"{{{SVG}}}g" and not child.attrib and not child.tail
+        kept += list(child) if empty else [child]
+    parent[:] = kept
+    if parent.tag not in {f"{{{SVG}}}{name}" for name in ("text", "tspan", "title", "desc")}:
+        parent.text = _said(parent.text)
+
+
+def _said(text):
+    return text if text and text.strip() else None
+
+
 def _clean_attributes(element, prefix, referenced):
     """Make the attributes of one element safe, themed, and unique in the page."""
     for key, value in list(element.attrib.items()):
@@ -105,15 +124,21 @@ def _clean_attributes(element, prefix, referenced):
             if value not in referenced:
                 continue
             value = prefix + value
-        elif "}" in key or name == "version":
+        elif "}" in key or name == "version" or TURNED_BY_NOTHING.fullmatch(value):
             continue
         elif re.search(r"""url\(\s*(?!['"]?#)|@import|\\""", value):
             raise SvgError(f"the address in {name}={value[:60]!r}")
         elif name in NUMERIC:
-            value = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", value)
+            value = " ".join(_rounded(value).split())
         else:
             value = _restyled(re.sub(r"""url\((['"]?)#""", rf"url(\1#{prefix}", value))
+            value = re.sub(r"(?<=[:;]) +", "", value) if name == "style" else _rounded(value)
         element.set(name, value)
+
+
+def _rounded(numbers):
+    """The numbers of an attribute in hundredths of a point."""
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", numbers)
 
 
 def _restyled(style):

@@ -8,7 +8,7 @@ Its metadata keep, under "attention_by_hand", only what nothing else says:
     "reading", "practice": how many minutes it takes a newcomer to read it, and to answer it;
     "needs": what is needed before, in a few words: 'after "Masks"';
     "map": the parts of the map of the whole model (`map.py`) that are lit at its head;
-    "week", "click": its week in the term plan, and what must click in it;
+    "click": what must click in it, for the term plan;
     "exercise": the one for the class, if it is not the first.
 
 The start page, the teaching page and the solutions are made from this when the book is built, by
@@ -43,6 +43,21 @@ PROMISES = {
     "meaning. You measure how good they are, and see what they cannot know.",
     "V. The present": "You work out what attention costs, and learn what today's models do "
     "differently and why.",
+}
+
+KINDS = ("reading", "practice")  # of minutes
+WEEK = 200  # minutes that a week of a term plan may take
+# The chapters of a short term: each has in it what the next ones need.
+SHORT = {
+    "01-why-attention",
+    "02-queries-keys-values",
+    "03-chai-piyo-by-hand",
+    "05-masks",
+    "06-many-heads",
+    "08-the-encoder-layer",
+    "09-a-gpt-on-two-pages",
+    "10-encoder-decoder",
+    "14-what-it-costs",
 }
 
 # What a tag closes of a cell, here and in Jupyter.
@@ -99,7 +114,7 @@ class Chapter:
     @property
     def needed(self):
         """What its metadata must say under "attention_by_hand"."""
-        always = ["week", "click", "reading", "practice", "needs", "map"]
+        always = ["click", "reading", "practice", "needs", "map"]
         return always + ["lead"] * (self.number > 1)
 
     def stored(self, key, default=None):
@@ -255,17 +270,45 @@ def picture_of(part):
     return ROOT / "_ext" / "course" / "parts" / f"{name}.svg"
 
 
+def weeks(chapters):
+    """The chapters in their order, as many a week as its minutes allow, at least one."""
+    found = []
+    for chapter in chapters:
+        if not found or minutes([*found[-1], chapter]) > WEEK:
+            found.append([])
+        found[-1].append(chapter)
+    return found
+
+
+def minutes(chapters):
+    """How long it takes to read them and to practice."""
+    return sum(chapter.reading + chapter.practice for chapter in chapters)
+
+
 def term_plan(chapters):
-    """The teaching page's table."""
-    lines = []
-    for c in chapters:
-        exercise = c.link_to(c.stored("exercise", next(iter(c.exercises), None)))
-        lines.append(
-            f"| {c.stored('week')} | [{c.number}]({c.file}) | {exercise} | {c.stored('click')} "
-            f"| {c.reading} + {c.practice} |"
-        )
+    """The teaching page's plan of a term: how long it takes, and what is done in each week."""
+    planned, lines = weeks(chapters), []
+    for week, listed in enumerate(planned, start=1):
+        for c in listed:
+            exercise = c.link_to(c.stored("exercise", next(iter(c.exercises), None)))
+            spent = f"{week}: {hours(minutes(listed))}" if c is listed[0] else f"{week}"
+            lines.append(
+                f"| {spent} | [{c.number}]({c.file}) | {exercise} | {c.stored('click')} "
+                f"| {c.reading} + {c.practice} |"
+            )
+    reading, practice = (hours(sum(getattr(c, kind) for c in chapters)) for kind in KINDS)
+    said = (
+        f"{len(planned)} weeks: {reading} of reading and {practice} of practice. The longest week "
+        f"takes {hours(max(map(minutes, planned)))}."
+    )
     head = ["| week | chapter | exercise | what must click | minutes |", "|---|---|---|---|---|"]
-    return "\n".join([":::{table}", ":widths: 10 13 22 42 13", "", *head, *lines, ":::", ""])
+    table = [":::{table}", ":widths: 14 14 22 37 13", "", *head, *lines, ":::", ""]
+    return "\n".join([said, "", *table])
+
+
+def short_plan(chapters):
+    """The plan of a short term."""
+    return term_plan([chapter for chapter in chapters if Path(chapter.file).stem in SHORT])
 
 
 def exercises(chapters):

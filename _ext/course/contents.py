@@ -1,9 +1,9 @@
 """What pages say of the chapters is made from the chapters: `:::{chapters} cards`.
 
 `begin` is the start page's way in, `cards` are its parts with their chapters and `progress` is its
-widget, `plan` the teaching page's term, `exercises` all exercises by chapter. Within a line,
-{hours}`reading` and {hours}`practice` are how many hours all chapters take. `course.py` reads the
-notebooks and writes the text.
+widget, `plan` and `short-plan` the teaching page's terms, `exercises` all exercises by chapter.
+Within a line, {hours}`reading` and {hours}`practice` are how many hours all chapters take.
+`chapters.py` reads the notebooks and writes the text.
 
 The contents at the side of each page are Sphinx's, which forgets them there when a title changes.
 There each chapter carries its questions, so that `book.js` can tick it when all are answered.
@@ -24,6 +24,7 @@ MADE = {
     "cards": course.cards,
     "progress": course.progress,
     "plan": course.term_plan,
+    "short-plan": course.short_plan,
     "exercises": course.exercises,
 }
 

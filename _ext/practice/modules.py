@@ -13,7 +13,12 @@ ENTRIES = ["attnlib", "attnlib.check", "attnlib.models.induction"]
 # Python imports it before `induction`, but what it loads itself needs files that a page does not
 # have: an empty file takes its place.
 PACKAGE = "attnlib.models"
-DATA = {"attnlib.judging": ROOT / "attnlib" / "data" / "heads.npz"}  # what a module reads
+# What a cell reads, by a call that it contains. It is not in the archive: a page whose exercises do
+# without it does not fetch it.
+DATA = {
+    "check.runs_the_writer(": "attnlib/data/writer.npz",
+    "judge(": "attnlib/data/heads.npz",
+}
 
 
 def module_file(name):
@@ -29,6 +34,11 @@ def modules_named(node):
         inner = [f"{node.module}.{name}" for name in names]
         names = [name if module_file(name) else node.module or "" for name in inner]
     return [name for name in names if name.partition(".")[0] == "attnlib" and module_file(name)]
+
+
+def data_for(source):
+    """The files of the checkout that a cell reads."""
+    return [path for call, path in DATA.items() if call in source]
 
 
 @functools.cache
@@ -47,8 +57,9 @@ def modules():
 
 def archive():
     """These modules and the runner as a zip, the same bytes each time."""
-    paths = [*modules().values(), *(path for name, path in DATA.items() if name in modules())]
-    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
+    files = {
+        path.relative_to(ROOT).as_posix(): path.read_bytes() for path in modules().values()
+    }
     files[RUNNER.name] = RUNNER.read_bytes()
     files[module_file(PACKAGE).relative_to(ROOT).as_posix()] = b""
     sink = io.BytesIO()

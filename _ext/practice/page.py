@@ -20,7 +20,7 @@ from _ext import ROOT
 from _ext.files import clear, digest, write
 from _ext.notebook import read
 from _ext.practice.exercises import exercises
-from _ext.practice.modules import archive
+from _ext.practice.modules import DATA, archive, data_for
 
 PYTHON = ROOT / "_build" / "pyodide"
 WORKER = Path(__file__).parent / "worker.js"
@@ -68,8 +68,10 @@ def visit_slot(self, node):
     alive = site_files() and not exercise.lacking
     data = {"key": node["key"], "title": title, "name": exercise.name}
     data |= {"judge": exercise.judge, "before": exercise.before}
+    given = f"{exercise.start}\n{exercise.judge}"
+    data |= {"data": data_for(given)}
     attribute = f' data-exercise="{html.escape(json.dumps(data))}"' if alive else ""
-    if SHARED.search(f"{exercise.start}\n{exercise.judge}"):
+    if SHARED.search(given):
         attribute += f' data-name="{name_in_address(exercise.key)}"'
     self.body.append(f'<div class="practice-slot"{attribute}>\n')
 
@@ -109,8 +111,12 @@ def site_files():
         return {}
     given = {"attnlib.zip": archive(), "worker.js": WORKER.read_bytes()}
     files = {name_with_digest(name, content): content for name, content in given.items()}
+    read = {path: ROOT.joinpath(path).read_bytes() for path in DATA.values()}
+    names = {path: name_with_digest(Path(path).name, content) for path, content in read.items()}
     folder = name_with_digest("pyodide.", json.dumps(python).encode()).rstrip(".")
     manifest = python | {"python": folder} | dict(zip(("attnlib", "worker"), files, strict=True))
+    manifest |= {"data": names}
+    files |= {names[path]: content for path, content in read.items()}
     text = json.dumps(manifest).encode()
     return {name_with_digest("manifest.json", text): text} | files | {folder: PYTHON}
 

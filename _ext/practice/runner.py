@@ -224,18 +224,19 @@ def judged(judge, name, space, source):
     if name and name not in space:
         message = f"The checker looks for {name}, and there is none: keep that name."
         return {"passed": False, "message": message, "lines": []}
-    lines = []
+    lines, texts = [], []
     space = space | GIVEN | ({name: watched(space[name], source, lines)} if name else {})
     verdict = executed(judge, "the checker", space)
     if isinstance(verdict, check.Verdict):
         passed, message = verdict.right, verdict.message
+        texts = [list(text) for text in verdict.texts]
     else:  # True, or 1 as the share of what is right
         verdict = verdict.item() if isinstance(verdict, np.generic) else verdict
         passed, call = bool(verdict == 1), judge.strip().splitlines()[-1]
         message = f"{'Right' if passed else 'Not yet'}: {call} is {verdict!r}."
     # The lines are of an error that the checker caught, and speaks of.
     lines = lines if " raised " in message and not passed else []
-    return {"passed": passed, "message": message, "lines": lines}
+    return {"passed": passed, "message": message, "lines": lines, "texts": texts}
 
 
 def run(source, judge, name, before, earlier, post):
@@ -260,7 +261,7 @@ def run(source, judge, name, before, earlier, post):
     -------
     dict
         `passed` (None if nothing is judged), `message`, and the learner's own `lines` that led to
-        an error.
+        an error. A judge may add `texts` to compare, each as its title and three parts.
     """
     space = {"__name__": "__main__", **GIVEN}
     linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)

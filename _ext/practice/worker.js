@@ -56,14 +56,17 @@ function counting(all) {
   };
 }
 
-async function start({ base, manifest }) {
+async function start({ base, manifest, data }) {
   const { python: folder, attnlib, lock, sizes } = manifest;
   const from = `${base}${folder}/`;
   // Says at once what Pyodide would wait for: a policy that forbids WebAssembly.
   await WebAssembly.compile(EMPTY_MODULE);
   const fetched = Object.entries(sizes).filter(([name]) => !name.endsWith(".js"));
   self.fetch = counting(fetched.reduce((sum, [, size]) => sum + size, 0));
-  const ours = fetch(base + attnlib).then((response) => response.arrayBuffer());
+  const get = async (name) => (await fetch(base + name)).arrayBuffer();
+  const ours = get(attnlib);
+  const read = Promise.all(data.map((path) => get(manifest.data[path])));
+  read.catch(() => {}); // `counting` says that it failed
   importScripts(`${from}pyodide.js`);
   // A list of one entry: Pyodide compares the hash of NumPy with it.
   const options = {
@@ -78,6 +81,11 @@ async function start({ base, manifest }) {
   postMessage({ kind: "progress", part: 1 });
   const site = python.runPython("import site; site.getsitepackages()[0]");
   python.unpackArchive(await ours, "zip", { extractDir: site });
+  for (const [i, content] of (await read).entries()) {
+    const path = `${site}/${data[i]}`;
+    python.FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
+    python.FS.writeFile(path, new Uint8Array(content));
+  }
   runner = python.pyimport("runner").run;
   postMessage({ kind: "ready" });
 }

@@ -204,9 +204,9 @@ SYMBOLS = (
         only="learning-what-to-ask backwards-by-hand looking-back",
     ),
     symbol(r"\eta", code="rate", only="learning-what-to-ask"),
-    symbol("m", code="m", only="what-it-costs"),
-    symbol(r"\ell", code="l", only="what-it-costs"),
-    symbol("o", code="o", only="what-it-costs"),
+    symbol("m", code="m", only="what-it-costs serving-many-readers"),
+    symbol(r"\ell", code="l", only="what-it-costs serving-many-readers"),
+    symbol("o", code="o", only="what-it-costs serving-many-readers"),
 )  # fmt: skip
 
 # In these chapters the letter of a row means something else (notation.md, "One letter, several

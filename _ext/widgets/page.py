@@ -5,8 +5,8 @@ picture here, in the embedded engine, as it would in a browser. `widget_host.js`
 to life; until then, and without JavaScript, it stands there. A page that is no notebook shows a
 widget by a directive, with the traits that differ from their defaults as JSON:
 
-    :::{widget} AttentionExplorer
-    {"sentence": "The boat reached the bank", "row": 4}
+    :::{widget} ScalingExplorer
+    {"d_k": 16}
     :::
 
 A widget that only a kernel can move stands in a cell with the tag `needs-kernel` and gets a plain
@@ -154,13 +154,18 @@ def assets(uses):
     }
 
 
+def menu():
+    """The script that "Share" loads: the menu of a picture, and what saves the picture."""
+    return "".join(_call("registerFile", name, modules.source(name)) for name in ("save", "share"))
+
+
 def write_assets(app, builder):
     """Before the first page is written: what all widgets need, and nothing else."""
     static = Path(app.outdir, "_static")
     kinds = {name: getattr(attnlib.widgets, name).view_modules for name in attnlib.widgets.__all__}
     wanted = assets([(name, view) for name, views in kinds.items() for view in views or [""]])
     clear(static.glob("widgets/*"), {Path(name).name for name in wanted})
-    for name, text in wanted.items():
+    for name, text in (wanted | {"share.js": menu()}).items():
         write(static / name, text)
 
 

@@ -31,10 +31,12 @@ from attnlib.check.norms import layer_norm
 from attnlib.check.pairs import merge_pair
 from attnlib.check.perplexities import perplexity
 from attnlib.check.relative import relative_bias
+from attnlib.check.running import runs_the_writer
 from attnlib.check.sampling import sample_tokens, top_k
 from attnlib.check.sinusoids import sinusoidal_positions
 from attnlib.check.softmaxes import masked_softmax, softmax
 from attnlib.check.streaming import online_softmax
+from attnlib.check.turning import rotary
 from attnlib.check.writing import write_with_cache
 
 __all__ = [
@@ -59,6 +61,8 @@ __all__ = [
     "padding_mask",
     "perplexity",
     "relative_bias",
+    "rotary",
+    "runs_the_writer",
     "sample_tokens",
     "scaled_scores",
     "sinusoidal_positions",

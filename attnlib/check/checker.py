@@ -7,8 +7,10 @@ otherwise it says what differs and where.
 """
 
 import inspect
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,20 +26,38 @@ WIDER = (
 )
 
 
+class Text(NamedTuple):
+    """A text that stands beside another one, in three parts: the second is where they differ."""
+
+    title: str
+    before: str
+    word: str
+    after: str
+
+    def __str__(self):
+        """Return its lines, with the word between arrows."""
+        word = f">>{self.word}<<" if self.word else ""
+        return textwrap.fill(f"{self.title}: {self.before}{word}{self.after}", 76)
+
+
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """What a checker says: true if the solution is right, and a message that says why not."""
+    """What a checker says: true if the solution is right, and a message that says why not.
+
+    A judge that has two texts to compare puts them into `texts`.
+    """
 
     right: bool
     message: str
+    texts: tuple = ()
 
     def __bool__(self):
         """Tell whether the solution is right."""
         return self.right
 
     def __repr__(self):
-        """Return the message, which is what a notebook shows."""
-        return self.message
+        """Return the message and the texts, which is what a notebook shows."""
+        return "\n\n".join([self.message, *map(str, self.texts)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,10 +117,7 @@ class Checker:
             if attempts[-1].stopped:
                 break  # the other inputs would take as long
         verdict = self.verdict(function, attempts)
-        if any(each.printed for each in attempts):
-            note = "What your function prints is not shown here; call it yourself to see it."
-            verdict = Verdict(verdict.right, f"{verdict.message} {note}")
-        return verdict
+        return noted(verdict) if any(each.printed for each in attempts) else verdict
 
     def attempt(self, function, inputs):
         """Run a function, the learner's or another one, on the inputs of one case."""
@@ -207,6 +224,12 @@ class Checker:
         if sequence:  # which explains a wider dtype too
             remark = SEQUENCE.format(sequence)
         return Verdict(True, f"Right: all {len(attempts)} checks passed.{remark}")
+
+
+def noted(verdict):
+    """Return a verdict that says where to see what the function prints."""
+    note = "What your function prints is not shown here; call it yourself to see it."
+    return Verdict(verdict.right, f"{verdict.message} {note}", verdict.texts)
 
 
 def name_of(function):

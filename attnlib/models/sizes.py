@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from attnlib.inputs import read_size
 from attnlib.models.published import FAMILIES, Fields
 
+LATENT = "deepseek_v3", "glm_moe_dsa"  # with latent attention, which causal_lm does not have
+
 
 @dataclass(frozen=True)
 class LayerSizes:
@@ -79,9 +81,9 @@ class ModelSizes:
 def sizes(config):
     """Return the sizes of a language model from the dictionary of its config.json.
 
-    Counted is what `causal_lm` supports, and "deepseek_v3" with its latent attention and its
-    experts, but without the extra layers that predict further tokens. Fields that change no size
-    are not looked at.
+    Counted is what `causal_lm` supports, and besides it "deepseek_v3", with latent attention and
+    experts, and "glm_moe_dsa", which adds an indexer to each layer. The extra layers that predict
+    further tokens are not counted. Fields that change no size are not looked at.
 
     Parameters
     ----------
@@ -96,7 +98,7 @@ def sizes(config):
     TypeError
         If `config` is not a dict, or a size is not a whole number.
     ValueError
-        If the model type is not known, or a size is missing or below 1.
+        If the model type is not known, a size is missing or below 1, or layers share an indexer.
 
     Source
     ------
@@ -105,12 +107,12 @@ def sizes(config):
     """
     fields = Fields(config)
     model_type = fields.required("model_type")
-    if model_type != "deepseek_v3" and model_type not in FAMILIES:
-        known = ", ".join([*FAMILIES, "deepseek_v3"])
+    if model_type not in LATENT and model_type not in FAMILIES:
+        known = ", ".join([*FAMILIES, *LATENT])
         raise ValueError(f"model_type of config must be one of {known}; got {model_type!r}")
     n_tokens, d_model = fields.size("vocab_size"), fields.size("hidden_size")
-    if model_type == "deepseek_v3":
-        layers, tied = _deepseek_layers(fields, d_model), False
+    if model_type in LATENT:
+        layers, tied = _latent_layers(fields, d_model, model_type), False
     else:
         family = FAMILIES[model_type]
         layers, tied = _layers(fields, d_model, family), family.tied
@@ -148,8 +150,8 @@ def _network(fields, d_model):
     return n * expert + d_model * n + n, (n - k) * expert
 
 
-def _deepseek_layers(fields, d_model):
-    """Return the sizes of the layers of DeepSeek V3: latent attention, and experts after a few."""
+def _latent_layers(fields, d_model, model_type):
+    """Return the sizes of layers with latent attention, and with experts after the first few."""
     n_layers, n_heads = fields.size("num_hidden_layers"), fields.size("num_attention_heads")
     of_query, of_latent = fields.size("q_lora_rank"), fields.size("kv_lora_rank")
     plain, turned = fields.size("qk_nope_head_dim"), fields.size("qk_rope_head_dim")
@@ -158,6 +160,9 @@ def _deepseek_layers(fields, d_model):
     attention = d_model * (of_query + cached) + of_query * n_heads * (plain + turned)
     attention += of_latent * n_heads * (plain + d_v) + n_heads * d_v * d_model
     norms = 2 * d_model + of_query + of_latent
+    if model_type == "glm_moe_dsa":
+        parameters, key = _indexer(fields, d_model, of_query, n_layers)
+        attention, cached = attention + parameters, cached + key
     expert = 3 * d_model * fields.size("moe_intermediate_size")
     n, k = fields.size("n_routed_experts"), fields.size("num_experts_per_tok")
     router = n * d_model
@@ -170,3 +175,17 @@ def _deepseek_layers(fields, d_model):
         else LayerSizes(attention, experts, norms, (n - k) * expert, cached, None)
         for i in range(n_layers)
     ]
+
+
+def _indexer(fields, d_model, of_query, n_layers):
+    """Return the parameters of an indexer, and how many numbers it keeps of a token."""
+    each = {"index_topk_freq": 1, "index_topk_pattern": "F" * n_layers}
+    for name, own in (each | {"indexer_types": ["full"] * n_layers}).items():
+        if fields.value(name, own) != own:
+            raise ValueError(
+                f"{name} of config must give each layer an indexer of its own; got "
+                f"{fields.value(name)!r}"
+            )
+    n_heads, d = fields.size("index_n_heads"), fields.size("index_head_dim")
+    queries_and_weights = of_query * n_heads * d + d_model * n_heads
+    return queries_and_weights + d_model * d + 2 * d, d  # one key, with a layer norm

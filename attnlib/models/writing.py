@@ -20,6 +20,7 @@ from attnlib.world import END, show, split
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "data" / "writer.npz"
 FIGURES = WEIGHTS.with_name("writer.json")
+SCALING = WEIGHTS.with_name("writer_scaling.json")
 LARGEST = 127  # the largest whole number that stands for a weight
 
 
@@ -63,6 +64,18 @@ def measured():
     how many of its own stories are without a fault; and "texts" of its early states.
     """
     return json.loads(FIGURES.read_text(encoding="utf-8"))
+
+
+def scaling():
+    """Return what was measured of smaller models and shorter trainings, as a dictionary.
+
+    "sizes" has a row for each model, with its number of "parameters" and its "losses" on stories
+    that it has not read, by steps of training; "floor" is the lowest possible loss on these
+    stories. "few" and "new" are rows of steps, loss in training, and loss on stories not read: of a
+    model that learns from a few stories, "stories" in number, and of one that always reads new
+    ones.
+    """
+    return json.loads(SCALING.read_text(encoding="utf-8"))
 
 
 @dataclass(eq=False, kw_only=True)

@@ -1,6 +1,5 @@
 """The instruments of the course: ipywidgets that also live in a page without a kernel."""
 
-from attnlib.widgets.attention_explorer import AttentionExplorer
 from attnlib.widgets.backwards import Backwards
 from attnlib.widgets.chain_rule import ChainRule
 from attnlib.widgets.config_reader import ConfigReader
@@ -23,13 +22,13 @@ from attnlib.widgets.progress import Progress
 from attnlib.widgets.quiz import Quiz
 from attnlib.widgets.recall_explorer import RecallExplorer
 from attnlib.widgets.scaling_explorer import ScalingExplorer
+from attnlib.widgets.server import Server
 from attnlib.widgets.swap import Swap
 from attnlib.widgets.then_and_now import ThenAndNow
 from attnlib.widgets.trainer import Trainer
 from attnlib.widgets.writer import Writer
 
 __all__ = [
-    "AttentionExplorer",
     "Backwards",
     "ChainRule",
     "ConfigReader",
@@ -52,6 +51,7 @@ __all__ = [
     "Quiz",
     "RecallExplorer",
     "ScalingExplorer",
+    "Server",
     "Swap",
     "ThenAndNow",
     "Trainer",

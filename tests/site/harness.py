@@ -19,7 +19,8 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A pa
 <link rel="icon" href="data:,"><style>{css}</style>
 <script defer src="widget_host.js"></script><script defer src="module.js"></script>
 <style>body {{ max-width: 46rem; margin: 0 auto; padding: 0 1rem; background: var(--page);
-color: var(--ink); }} .widget-slot {{ position: relative; }}</style></head>
+color: var(--ink); }} .widget-slot {{ position: relative; }}
+.widget-share {{ position: absolute; top: 100%; right: 0; }}</style></head>
 <body><main><h1>A page</h1>{slots}
 <p id="after">What comes after.</p></main></body>"""
 # A browser that lets a page keep nothing, or no more.

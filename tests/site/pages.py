@@ -18,8 +18,11 @@ PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
 MOVED = {f"{old}.html": f"{new}.html" for old, new in CONFIG["moved_pages"].items()}
 WHOLE = "whole.html"
-# Those that only lead on are none; the whole is made of the others (test_whole.py).
-PAGES = [name for name in PAGES if name not in MOVED and name != WHOLE]
+# Those that only lead on are none; the whole is made of the others (test_whole.py), and so are the
+# pages of single pictures (test_take_along.py).
+PAGES = [
+    name for name in PAGES if name not in MOVED and name != WHOLE and not name.startswith("embed/")
+]
 NOTEBOOKS = [name for name in PAGES if (ROOT / name).with_suffix(".ipynb").exists()]
 CHAPTER_2 = "chapters/02-queries-keys-values.html"
 CHAPTER_3 = "chapters/03-chai-piyo-by-hand.html"

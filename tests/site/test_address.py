@@ -5,7 +5,6 @@ from urllib.parse import quote
 import pytest
 
 from attnlib.widgets import (
-    AttentionExplorer,
     Flow,
     MaskPainter,
     ParityAtlas,
@@ -13,6 +12,7 @@ from attnlib.widgets import (
     PositionsExplorer,
     Predict,
     ScalingExplorer,
+    Writer,
 )
 from tests.site.harness import FRAME, awake, served, wake, write_page
 
@@ -23,7 +23,7 @@ schemes = pytest.mark.parametrize("scheme", ["http", "file"])
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("address")
-    widgets = [Plane(), ScalingExplorer(), Plane("words"), AttentionExplorer(), MaskPainter()]
+    widgets = [Plane(), ScalingExplorer(), Plane("words"), Writer(), MaskPainter()]
     widgets.append(Predict("1 + 2?", 3, key="sum"))
     write_page(folder, *widgets)
     text = (folder / "page.html").read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def addresses(tmp_path_factory):
 def all_kinds(tmp_path_factory):
     """A page with widgets of every kind of check."""
     folder = tmp_path_factory.mktemp("checks")
-    widgets = [Plane(), ScalingExplorer(), Plane("words"), AttentionExplorer(), MaskPainter()]
+    widgets = [Plane(), ScalingExplorer(), Plane("words"), Writer(), MaskPainter()]
     widgets += [Predict("1 + 2?", 3, key="sum"), Flow(), PositionsExplorer(), ParityAtlas()]
     write_page(folder, *widgets)
     with served(folder) as addresses:
@@ -147,12 +147,12 @@ def test_a_link_to_a_view_leads_to_it(page, addresses):
 
 def test_typed_text_is_text(page, addresses):
     wake(page, addresses["http"])
-    page.locator(".abh-attention-explorer input[type=text]").first.fill(HOSTILE)
+    page.locator(".abh-writer input[type=text]").first.fill(HOSTILE)
     page.keyboard.press("Tab")
     link = fragment(page)
-    assert link.startswith("#attention-explorer.sentence=") and "<" not in link and " " not in link
+    assert link.startswith("#writer.text=") and "<" not in link and " " not in link
     arrive(page, addresses["http"] + link)
-    assert setting(page, 3, "sentence") == HOSTILE
+    assert setting(page, 3, "text") == HOSTILE
     assert page.locator(".widget-slot :is(img, script)").count() == 0 and page.title() == "A page"
 
 
@@ -167,11 +167,12 @@ ABSURD = [
     "plane.sharpness=5", "plane.toString=1", "plane.sentence=" + "x" * 3000,
     "__proto__.asks=1", "predict.typed=[3]", "predict.revealed=true", "predict.answer=[4]",
     "mask-painter.mask=[[true]]", "mask-painter.length=0", "mask-painter.replaced=5",
-    "attention-explorer.sentence=+", "attention-explorer.sentence=" + "a+" * 65,
+    "writer.temperature=3", "writer.text=" + "a+" * 301,
     'flow.tokens=["a"]', 'flow.tokens=["a","b","c"]', "flow.x=[[1,0,1,0]]", "flow.stage=think",
     'positions-explorer.d_model="4"', "positions-explorer.d_model=[8]",
     'positions-explorer.d_model="0x10"', "positions-explorer.d_model=3",
     'plane-2.words={"":[0,0]}', 'plane-2.words={"7":[0,0]}', 'plane-2.words={"x":[0,4]}',
+    'mask-painter.tokens=["a","b"]', 'plane.axes=["x","y"]', "parity-atlas.rows=[]",
     "&&&", "%", "=", "a=b=c", "plane-3.asks=1", "<img src=x onerror=alert(1)>",
 ]  # fmt: skip
 
@@ -191,20 +192,20 @@ def test_what_python_would_refuse_is_as_if_it_were_not_there(page, all_kinds):
 
 def test_whatever_python_accepts_is_kept(page, all_kinds):
     """Also words that look like faults of a program, and half a letter."""
-    link = "parity-atlas.outcome=NaN&attention-explorer.sentence=an+undefined+NaN"
+    link = "parity-atlas.outcome=NaN&writer.text=an+undefined+NaN"
     link += '&flow.tokens=["tea"]&flow.x=[[1,0,1,0]]&positions-explorer.d_model=8'
     arrive(page, f"{all_kinds}#{link}")
-    assert (setting(page, 8, "outcome"), setting(page, 3, "sentence")) == (
+    assert (setting(page, 8, "outcome"), setting(page, 3, "text")) == (
         "NaN",
         "an undefined NaN",
     )
     assert (setting(page, 6, "tokens"), setting(page, 7, "d_model")) == (["tea"], 8)
     page.evaluate("""() => {
       const {model} = document.querySelectorAll(".widget-slot")[3];
-      model.set("sentence", "half \\ud800 letter");
+      model.set("text", "half \\ud800 letter");
       model.save_changes();
     }""")
-    assert "attention-explorer.sentence=half+%EF%BF%BD+letter" in fragment(page)
+    assert "writer.text=half+%EF%BF%BD+letter" in fragment(page)
 
 
 def test_an_address_with_thousands_of_settings_is_read_at_once(page, all_kinds):

@@ -4,7 +4,7 @@ from attnlib.widgets import CostCalculator
 from tests.site.harness import page_of, showing
 
 WORDS = ("n_value", "weights", "cache", "flops", "share", "longest", "fits", "instead")
-WORDS += ("reading", "writing")
+WORDS += ("reading", "writing", "story")
 addresses = page_of(CostCalculator())
 shows = showing(CostCalculator, WORDS)
 
@@ -32,6 +32,7 @@ def test_keyboard_alone_moves_everything(live):
 
 def test_models_and_sizes_follow_each_other(live):
     page = live
+    page.locator("summary").click()
     model = page.get_by_role("combobox", name="Model")
     model.select_option("GPT-3")
     assert shows(page, d_model=12288, n_heads=96, n_layers=96)
@@ -52,6 +53,7 @@ def test_models_and_sizes_follow_each_other(live):
 
 
 def test_an_absurd_size_gets_a_plain_message_and_changes_nothing(live):
+    live.locator("summary").click()
     box = live.get_by_label("Heads", exact=True)
     box.fill("7")
     box.press("Enter")

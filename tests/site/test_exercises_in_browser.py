@@ -6,6 +6,7 @@ built. Without NumPy for the page there is nothing to test: CONTRIBUTING says wh
 
 import copy
 import io
+import re
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -87,8 +88,9 @@ def desk(browser, host):
 
 
 def slot_of(page, key):
-    """The slot of an exercise, by the last part of its key."""
-    return page.locator(f".practice-slot[data-exercise*='/{key}\"']").first
+    """The slot of an exercise, by its key; the first one whose key ends so, without a chapter."""
+    end = f'"{key}"' if "/" in key else f'/{key}"'
+    return page.locator(f".practice-slot[data-exercise*='{end}']").first
 
 
 def run(desk, code, key="my_softmax"):
@@ -106,7 +108,7 @@ def test_nothing_of_python_is_fetched_before_the_first_click(desk, host):
     python = f"{host}/_static/practice/"
     assert not any(url.startswith(python) for url in desk.before)
     fetched = [url.split("/")[-1] for url in desk.asked if url.startswith(python)]
-    assert len(fetched) == len(set(fetched)) == 8
+    assert len(fetched) == len(set(fetched)) == 9  # of which one is for `runs_the_writer`
     others = (url for url in desk.asked if not url.startswith((f"{host}/", f"blob:{host}/")))
     assert not list(others)
 
@@ -115,10 +117,30 @@ def test_nothing_of_python_is_fetched_before_the_first_click(desk, host):
 def test_each_exercise_is_solved_wrongly_and_rightly(desk, chapter, exercise):
     """The other wrong ways are refused by the same code in `tests/test_exercises.py`."""
     words, cell = exercises.wrong(exercise)[-1]
-    passed, message, _ = run(desk, cell, exercise.key)
+    key = f"{re.sub(r'^[0-9]+-', '', chapter)}/{exercise.key}"
+    passed, message, _ = run(desk, cell, key)
     assert not passed and words in message
-    passed, message, _ = run(desk, exercises.right(exercise), exercise.key)
+    passed, message, _ = run(desk, exercises.right(exercise), key)
     assert passed and message.startswith("Right")
+
+
+def test_two_texts_are_compared_below_the_verdict(desk):
+    key = "a-model-that-writes/my_softmax"
+    slot = slot_of(desk, key)
+    passed, message, _ = run(desk, SOFTMAX.replace("axis=-1", "axis=0"), key)
+    assert not passed and message.endswith("The text first changes at word 1 of 40.")
+    assert slot.locator("figcaption").all_text_contents() == [
+        "With our function",
+        "With your function",
+    ]
+    ours, yours = slot.locator("figure p").all_text_contents()
+    marks = slot.locator("mark").all_text_contents()
+    assert ours.startswith(marks[0]) and yours.startswith(marks[1]) and len(marks) == 2
+    assert axe_findings(desk) == []
+    assert run(desk, SOFTMAX, key)[0] and slot.locator("mark").count() == 0
+    assert slot.locator("figure p").all_text_contents() == [ours]
+    slot.get_by_role("button", name="Reset").click()
+    assert not slot.locator("figure").is_visible()
 
 
 # ----------------------------------------------------------------------------- how each run ends

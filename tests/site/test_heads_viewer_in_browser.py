@@ -36,8 +36,8 @@ def model_of(n_layers=3, n_heads=4):
     long = random_weights(n_layers, n_heads, 5, True, 1)
     short = random_weights(n_layers, n_heads, 3, causal, 2)
     texts = {
-        "long": ("The cat sat on it".split(), long),
-        "short": (["A", "dog", "ran"], short, causal),
+        "long": (long, "The cat sat on it".split()),
+        "short": (short, ["A", "dog", "ran"], None, causal),
     }
     return HeadsViewer(texts, layer=1, head=2, row=4)
 
@@ -190,9 +190,9 @@ def whole_model():
     sixteen = "[CLS] the bank by the river was steep and no boat could land there [SEP]".split()
     return HeadsViewer(
         {
-            "river": (sixteen, text(len(sixteen), 3)),
-            HOSTILE * 9: ([HOSTILE, "x" * 500, HOSTILE, "y"], text(4, 4)),
-            "many": ([f"word{i}" for i in range(64)], text(64, 5)),
+            "river": (text(len(sixteen), 3), sixteen),
+            HOSTILE * 9: (text(4, 4), [HOSTILE, "x" * 500, HOSTILE, "y"]),
+            "many": (text(128, 5), [f"word{i}" for i in range(128)]),
         },
         row=3,
     )
@@ -225,3 +225,100 @@ def test_nothing_jumps_or_hangs_over_and_axe_finds_nothing(page, tmp_path, width
         "all => all.map(b => b.getBoundingClientRect()).flatMap(b => [b.width, b.height])"
     )
     assert min(sizes) >= 24
+
+
+# ------------------------------------------------------------------------------- one HTML file
+
+
+def crossed():
+    """Three words of one language that attend to seven of another."""
+    weights = np.random.default_rng(5).dirichlet(np.full(7, 0.4), (2, 3, 3))
+    keys = ["Die", HOSTILE, "schläft", "auf", "der", "Matte", "."]
+    return HeadsViewer(weights, ["The", HOSTILE, "sleeps"], keys, title=f"</title>{HOSTILE}", row=2)
+
+
+def test_a_saved_file_stands_alone_and_is_alive(page, tmp_path):
+    viewer = crossed()
+    path = viewer.save(tmp_path / "heads and more.html")
+    assert [*tmp_path.iterdir()] == [path]
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    page.wait_for_selector("fieldset:enabled")
+    assert page.title() == viewer.title and page.locator("h1").inner_text() == viewer.title
+    assert page.locator("img, iframe").count() == 0
+    soup = picture(viewer)
+    for part in ("said", "heat", "links", "first", "entropy"):
+        shown = page.locator(f"[data-part={part}]").text_content()
+        assert " ".join(shown.split()) == " ".join(
+            soup.select_one(f"[data-part={part}]").text.split()
+        )
+    # A click in the middle of a cell that is wider than high: the row of "The", the key "Matte".
+    box = page.locator("[data-part=heat]").bounding_box()
+    unit = box["width"] / 360
+    x, y = 74 + 5.5 * 262 / 7, 64 + 0.5 * 262 / 3
+    page.mouse.click(box["x"] + unit * x, box["y"] + unit * y)
+    weight = page.locator(".lens:popover-open .lens-head")
+    assert weight.locator(".query").inner_text() == "The"
+    assert weight.locator(".key").inner_text() == "Matte"
+    page.keyboard.press("Escape")
+    page.locator("[name=layer]").select_option("1")
+    page.get_by_role("button", name="layer 2, head 3").click()
+    viewer.layer, viewer.head, viewer.row = 1, 2, 0
+    page.evaluate(FRAME)
+    said = " ".join(page.locator("[data-part=said]").text_content().split())
+    assert said == picture(viewer).select_one("[data-part=said]").get_text()
+    for _ in themes(page):
+        assert axe(page) == []
+    for width in (1024, 360):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # Its policy refuses whatever it did not bring along.
+    refused = page.evaluate(
+        """async () => {
+            const refused = [];
+            addEventListener("securitypolicyviolation", ({effectiveDirective}) =>
+              refused.push(effectiveDirective));
+            await fetch("data:text/plain,a").catch(() => {});
+            document.body.append(Object.assign(document.createElement("script"), {text: "1"}));
+            await new Promise((done) => setTimeout(done, 50));
+            return refused;
+        }"""
+    )
+    assert sorted(refused) == ["connect-src", "script-src-elem"]
+    page.noise.clear()  # the console says what was refused
+    assert asked[0] == path.as_uri() and all(url.startswith("data:") for url in asked[1:])
+
+
+def test_a_large_file_opens_and_answers_at_once(page, tmp_path):
+    """12 layers of 12 heads over 128 tokens; a second is ten times what it takes."""
+    causal = np.tri(128, dtype=bool)
+    weights = random_weights(12, 12, 128, causal, 7)
+    viewer = HeadsViewer(weights, [f"word{i}" for i in range(128)], mask=causal, row=100)
+    path = viewer.save(tmp_path / "heads.html")
+    assert path.stat().st_size < 3_000_000
+    page.goto(path.as_uri())
+    page.wait_for_selector("fieldset:enabled")
+    waits = page.evaluate(
+        """async () => {
+            const drawn = () => new Promise((done) => requestAnimationFrame(() => {
+              const channel = new MessageChannel();
+              channel.port1.onmessage = done;
+              channel.port2.postMessage(0);
+            }));
+            const waits = [];
+            const choices = {head: 11, layer: 7, row: 127, lines: "all"};
+            for (const [name, value] of Object.entries(choices)) {
+              const select = document.querySelector(`[name=${name}]`), from = performance.now();
+              select.value = value;
+              select.dispatchEvent(new Event("change", {bubbles: true}));
+              await drawn();
+              waits.push(performance.now() - from);
+            }
+            return waits;
+        }"""
+    )
+    assert max(waits) < 1000, waits
+    viewer.layer, viewer.head, viewer.row = 7, 11, 127
+    said = " ".join(page.locator("[data-part=said]").text_content().split())
+    assert said == picture(viewer).select_one("[data-part=said]").get_text()

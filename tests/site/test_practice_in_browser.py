@@ -1,6 +1,7 @@
 """Predict, Quiz and Progress in a real browser, on a page made as the site makes its own."""
 
 import json
+import re
 
 import pytest
 
@@ -208,7 +209,7 @@ def test_progress_is_listed_saved_copied_and_erased(live):
         place.get_by_role("button", name="Save as file").click()
     assert download.value.suggested_filename == "attention-by-hand-progress.json"
     text = download.value.path().read_text(encoding="utf-8")
-    assert json.loads(text) == {"course": "Attention by Hand", "right": ["power/1"]}
+    assert json.loads(text) == {"course": "Attention by Hand", "right": ["power/1"], "code": {}}
     place.get_by_role("button", name="Copy as text").click()
     place.locator(".message", has_text="Copied your progress as JSON.").wait_for()
     assert not place.get_by_role("button", name="Erase it").is_visible()
@@ -222,6 +223,156 @@ def test_progress_is_listed_saved_copied_and_erased(live):
     page.evaluate(FRAME)
     assert kept(page) == [] and place.locator(".message").inner_text() == "Erased."
     assert place.locator(".number").all_inner_texts() == ["0 of 2", "0 of 4"]
+
+
+PRACTICE = "attention-by-hand-practice/"
+KEPT = "Object.fromEntries(Object.entries(localStorage).filter(([name]) => name !== 'theme'))"
+
+
+def keep(page, **values):
+    """Let the browser keep this and nothing else."""
+    page.evaluate(
+        """values => {
+            localStorage.clear();
+            for (const [name, text] of Object.entries(values)) localStorage.setItem(name, text);
+        }""",
+        {name.replace("__", "/").replace("_", "-"): text for name, text in values.items()},
+    )
+
+
+def open_file(page, content):
+    """Open a file with this text or these bytes; return what is said then."""
+    content = content if isinstance(content, (str, bytes)) else json.dumps(content)
+    place = slot(page, 3)
+    page.evaluate(
+        "document.querySelectorAll('.message').forEach(each => { each.textContent = '' })"
+    )
+    with page.expect_file_chooser() as chooser:
+        place.get_by_role("button", name="Open a file").click()
+    data = content.encode() if isinstance(content, str) else content
+    chooser.value.set_files({"name": "a.json", "mimeType": "application/json", "buffer": data})
+    said = place.locator(".message:not(:empty), [data-part=question]:not(.ghost)")
+    said.first.wait_for()
+    return " ".join(said.first.inner_text().split())
+
+
+def test_progress_goes_from_one_browser_to_another_as_a_file(browser, addresses):
+    """With the code of the exercises; what both have stays, and other code is asked about."""
+    mine = {"attention_by_hand": '{"right":["chai/1","02-a/f"]}'}
+    mine |= {f"attention_by_hand_practice__02_a__{key}": f"def {key}(): 1" for key in "fg"}
+    mine |= {"attention_by_hand_place": "chapters/02-a.html#s"}
+    one = wake(browser.new_page(), addresses["http"])
+    keep(one, **mine)
+    with one.expect_download() as download:
+        slot(one, 3).get_by_role("button", name="Save as file").click()
+    saved = download.value.path().read_text(encoding="utf-8")
+    before = one.evaluate(KEPT)
+    one.close()
+    two = wake(browser.new_page(), addresses["http"])
+    assert open_file(two, saved) == "Added 2 answers and the code of 2 exercises."
+    assert two.evaluate(KEPT) == before
+    two.evaluate(FRAME)
+    assert slot(two, 3).locator(".number").all_inner_texts() == ["0 of 2", "1 of 4"]
+    assert open_file(two, saved) == "All that is in the file was here already."
+    theirs = {"attention_by_hand": '{"right": ["power/1"]}'}
+    theirs |= {
+        "attention_by_hand_practice__02_a__g": "mine",
+        "attention_by_hand_place": "chapters/9.html",
+    }
+    for name, code in (
+        ("Open nothing", None),
+        ("Keep mine", "mine"),
+        ("Take the file’s", "def g(): 1"),
+    ):
+        keep(two, **theirs)
+        said = open_file(two, saved)
+        assert said.startswith("The code of 1 exercise differs.")
+        slot(two, 3).get_by_role("button", name=name).click()
+        two.evaluate(FRAME)
+        assert two.evaluate("document.activeElement.name") == "open"
+        found = two.evaluate(KEPT)
+        assert found["attention-by-hand-place"] == "chapters/9.html"
+        assert found[f"{PRACTICE}02-a/g"] == (code or "mine")
+        assert found.get(f"{PRACTICE}02-a/f") == (code and "def f(): 1")
+        assert json.loads(found["attention-by-hand"])["right"] == (
+            ["power/1", "chai/1", "02-a/f"] if code else ["power/1"]
+        )
+    slot(two, 3).get_by_role("button", name="Erase", exact=True).click()
+    slot(two, 3).get_by_role("button", name="Erase it").click()
+    assert two.evaluate(KEPT) == {}
+    two.close()
+
+
+GOOD_FILE = {"course": "Attention by Hand", "right": ["a/1"], "place": "chapters/1.html"}
+GOOD_FILE |= {"code": {"a/f": "x = 1"}}
+ABSURD = [
+    None, True, 0, 1e308, "", HOSTILE, "a/1", "javascript:alert(1)", [], [[]], [None], {},
+    {"length": 3}, {"__proto__": {"polluted": 1}}, {"constructor": {"prototype": {"polluted": 1}}},
+    ["../../x"], ["a/" + "1" * 10_000], [{"toString": 1}], {"__proto__/x": "x", "a/__proto__": 3},
+    ["constructor", "toString/", "/1", "a//1", "a/1\n", " a/1", "a/1/2"], {"a/f": ["x"], "": "x"},
+    {"a/f": "x" * 30_000}, {"theme": "x", "attention-by-hand": "x", "x" * 300 + "/f": "x"},
+]  # fmt: skip
+
+
+def hostile_files():
+    """Texts and bytes that no browser of a reader has saved."""
+    texts = [
+        "",
+        " ",
+        "null",
+        "3",
+        '"x"',
+        "[]",
+        "{}",
+        "{",
+        "<html>",
+        HOSTILE,
+        "[" * 100_000,
+        b"\xff\xfe",
+    ]
+    texts += [b"\x00" * 1000, b"PK\x03\x04", "x" * 1_000_001, '{"right": ["a/1"]}', "NaN", "1e999"]
+    for name in GOOD_FILE:
+        texts += [json.dumps(GOOD_FILE | {name: value}) for value in ABSURD]
+        texts.append(json.dumps({key: value for key, value in GOOD_FILE.items() if key != name}))
+    good = json.dumps(GOOD_FILE)
+    texts += [good[:at] for at in range(0, len(good) - 1, 2)]
+    proto = '"__proto__": {"polluted": 1, "right": ["a/1"], "course": "Attention by Hand"}'
+    texts += [
+        f"{{{proto}}}",
+        good.replace("{", f"{{{proto}, ", 1),
+        good.replace('{"a/f', f'{{{proto}, "a/f'),
+    ]
+    texts.append(json.dumps(GOOD_FILE | {"right": [f"a/{i}" for i in range(100_000)]}))
+    texts.append(json.dumps(GOOD_FILE | {"code": {f"a/{i}": "x" for i in range(20_000)}}))
+    return texts
+
+
+def test_no_hostile_file_does_harm(live):
+    files = hostile_files()
+    assert len(files) > 150
+    for content in files:
+        keep(
+            live,
+            attention_by_hand='{"right": ["mine/1"]}',
+            attention_by_hand_practice__a__f="x = 1",
+        )
+        said = open_file(live, content)
+        assert re.match(r"Added \d+ answer|This file holds no|The file is too|All that is", said), (
+            said
+        )
+        state = live.evaluate(f"[{KEPT}, 'polluted' in {{}}, typeof [].polluted]")
+        found, *polluted = state
+        assert polluted == [False, "undefined"]
+        right = json.loads(found.pop("attention-by-hand"))["right"]
+        assert right[0] == "mine/1" and len(right) <= 2001
+        assert all(re.fullmatch(r"[\w.-]{1,100}/[\w.-]{1,100}", each) for each in right)
+        assert found.pop(f"{PRACTICE}a/f") == "x = 1"
+        assert found.pop("attention-by-hand-place", "chapters/1.html") == "chapters/1.html"
+        assert len(found) <= 2000
+        for name, text in found.items():
+            assert re.fullmatch(rf"{PRACTICE}[\w.-]{{1,100}}/[\w.-]{{1,100}}", name), name
+            assert text in ("x", "x = 1"), name
+    assert live.locator("img").count() == 0
 
 
 @pytest.mark.parametrize("junk", ["", "null", "{", "[]", '{"right": 3}', '{"right": [1, null]}'])

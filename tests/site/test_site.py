@@ -34,9 +34,8 @@ def test_there_are_pages_and_chapters():
 
 
 def test_every_widget_is_on_a_page():
-    """All but AttentionExplorer, which is for a reader's own sentence, in a notebook of theirs."""
     shown = {slot["data-widget"] for name in PAGES for slot in soup(name).select(".widget-slot")}
-    assert shown == set(widgets.__all__) - {"AttentionExplorer"}
+    assert shown == set(widgets.__all__)
 
 
 @every_page

@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from attnlib.widgets import (
-    AttentionExplorer,
     Backwards,
     CostCalculator,
     Encoder,
@@ -251,7 +250,7 @@ def test_reset_leads_back(page, addresses):
 MANY = ["Everything", "moves", "when", "somebody", "nudges", "it", "x" * 500, "<pad>"]
 moving = page_of(
     *(PositionsExplorer(scene=scene, d_model=8) for scene in ("order", "clocks", "turned")),
-    *(PositionsExplorer(), AttentionExplorer(), LayerExplorer(), ThenAndNow(), CostCalculator()),
+    *(PositionsExplorer(), LayerExplorer(), ThenAndNow(), CostCalculator()),
     *(Backwards(stage="forwards"), MaskPainter(tokens=MANY)),
 )
 # Twice through all choices, so that each is seen beside others, and each time all sliders from end
@@ -260,7 +259,8 @@ STATES = f"""async () => {{
   const misfits = {MISFITS}, found = new Set();
   const later = self.requestAnimationFrame;
   self.requestAnimationFrame = tell => queueMicrotask(() => tell(performance.now()));
-  const quiet = ":not([name=copy], [name=why], [data-why], [name=play], [data-way])";
+  const quiet = ":not([name=copy], [name=why], [data-why], [name=play], [data-way])" +
+    ":not(.widget-share)";
   const tell = (control, ...kinds) =>
     kinds.forEach(kind => control.dispatchEvent(new Event(kind, {{bubbles: true}})));
   for (const [number, slot] of document.querySelectorAll(".widget-slot").entries()) {{

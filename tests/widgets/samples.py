@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from attnlib.masks import causal_mask
 from attnlib.widgets import (
-    AttentionExplorer,
     Backwards,
     ChainRule,
     ConfigReader,
@@ -32,6 +31,7 @@ from attnlib.widgets import (
     Quiz,
     RecallExplorer,
     ScalingExplorer,
+    Server,
     Swap,
     ThenAndNow,
     Trainer,
@@ -71,8 +71,6 @@ def matrices(most):
 
     return shaped
 
-
-words = st.lists(texts(12, ["Z", "C"]), min_size=1, max_size=13)
 
 sentences = texts(40, ["C"])
 numbers = st.floats(-4, 4).map(lambda x: round(x, 1) + 0.0)
@@ -322,12 +320,14 @@ def planes(draw):
 # The tip of an arrow of DotProduct, in tenths.
 TIPS = st.lists(st.integers(-13, 30).map(lambda tenth: tenth / 10), min_size=2, max_size=2)
 
-# Two texts of a model of 2 layers with 3 heads; nothing of the second one is seen ahead.
+# A model of 2 layers with 3 heads reads a text, another one of which nothing is seen ahead, and a
+# smaller one compares two texts.
 weights = np.random.default_rng(0).dirichlet(np.full(5, 0.3), (2, 3, 5))
 behind = causal_mask(3) * np.eye(3)[[0, 0, 2]]
 TEXTS = {
-    "a cat": ("The cat sat on it".split(), weights),
-    "a <img>": (["A", HOSTILE, "ran"], np.broadcast_to(behind, (2, 3, 3, 3)), causal_mask(3)),
+    "a cat": (weights, "The cat sat on it".split()),
+    "a <img>": (np.broadcast_to(behind, (2, 3, 3, 3)), ["A", HOSTILE, "ran"], None, causal_mask(3)),
+    "crossed": (weights[:1, :2, :3], ["le", HOSTILE, "dort"], "The cat sat on it".split()),
 }
 
 # Sentences that are recorded, of 11, 12 and 6 tokens.
@@ -338,11 +338,6 @@ RECORDED = [
 ]
 
 SAMPLES = {
-    AttentionExplorer: st.builds(
-        AttentionExplorer,
-        sentence=words.map(" ".join),
-        **bounded(AttentionExplorer),
-    ),
     Guess: guesses(),
     Predict: predictions(),
     Progress: st.builds(
@@ -375,6 +370,8 @@ SAMPLES = {
         **bounded(Letters),
     ),
     Plane: planes(),
+    # A run of 200 requests takes a second in the engine of the tests.
+    Server: st.builds(Server, **bounded(Server, requests=st.integers(1, 9))),
     Swap: st.builds(Swap, **bounded(Swap)),
     ThenAndNow: st.builds(ThenAndNow, **bounded(ThenAndNow)),
     Trainer: st.builds(
@@ -402,7 +399,7 @@ SAMPLES = {
         HeadsViewer,
         st.just(TEXTS),
         title=st.sampled_from(["", HOSTILE]),
-        text=st.integers(0, 1),
+        text=st.integers(0, 2),
         layer=st.integers(0, 1),
         head=st.integers(0, 2),
         row=st.integers(0, 4),

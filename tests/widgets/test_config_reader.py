@@ -21,10 +21,11 @@ from tests.widgets.samples import SAMPLES
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when transformers is imported
 
 # Billions of parameters, in all and for each token, as the reports of the models give them:
-# Llama 3.1 "8B", Qwen3 8.2, Gemma 3 .302 + .698, gpt-oss 20.91 and 3.61, DeepSeek V3 671 and 37.
+# Llama 3.1 "8B", Qwen3 8.2, Gemma 3 .302 + .698, gpt-oss 20.91 and 3.61, DeepSeek V3 671 and 37,
+# GLM-5 744 (and "40" for each token, which is without the table of the output).
 REPORTED = {
     "Llama 3.1 8B": (8.0, None), "Qwen3 8B": (8.2, None), "Gemma 3 1B": (1.0, None),
-    "gpt-oss 20B": (20.91, 3.61), "DeepSeek V3": (671, 37),
+    "gpt-oss 20B": (20.91, 3.61), "DeepSeek V3": (671, 37), "GLM-5": (744, None),
 }  # fmt: skip
 
 
@@ -148,6 +149,7 @@ def _head(config):
         (json.dumps(PUBLISHED["Qwen3 8B"] | {"num_hidden_layers": 10**9}), "at most 1000"),
         (json.dumps(PUBLISHED["Qwen3 8B"] | {"vocab_size": 1.5}), "vocab_size"),
         (json.dumps({"x": "y" * 20_000}), "at most 20,000 letters"),
+        (json.dumps(PUBLISHED["GLM-5"] | {"index_topk_freq": 4}), "index_topk_freq must give"),
     ],
 )
 def test_what_it_cannot_read_it_says(text, said):
@@ -159,8 +161,12 @@ def test_errors_of_sizes():
         sizes([])
     with raises(ValueError, "config must have the field model_type; got none"):
         sizes({})
-    known = "llama, mistral, qwen3, olmo2, gemma3_text, gpt_oss, deepseek_v3"
+    known = "llama, mistral, qwen3, olmo2, gemma3_text, gpt_oss, deepseek_v3, glm_moe_dsa"
     with raises(ValueError, f"model_type of config must be one of {known}; got 'mamba'"):
         sizes({"model_type": "mamba"})
     with raises(ValueError, "hidden_size of config must be 1 or more; got 0"):
         sizes(PUBLISHED["Qwen3 8B"] | {"hidden_size": 0})
+    shared = "FSSS" * 19 + "FS"
+    own = "index_topk_pattern of config must give each layer an indexer of its own"
+    with raises(ValueError, f"{own}; got {shared!r}"):
+        sizes(PUBLISHED["GLM-5"] | {"index_topk_pattern": shared})

@@ -6,12 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from attnlib.widgets import AttentionExplorer, HeadsViewer, Plane, PositionsExplorer
+from attnlib.widgets import HeadsViewer, Plane, PositionsExplorer
 from attnlib.widgets.plane import KEYS, PRICES
 from tests.widgets.pictures import picture
-from tests.widgets.test_attention_explorer import attended
-
-SENTENCE = "a cat and a dog"
 
 
 def panel(widget, i, j):
@@ -26,10 +23,6 @@ def lines(found):
 
 
 def rows():
-    for mask, divisor in (("none", "sqrt"), ("causal", "none"), ("window", "d_k")):
-        explorer = AttentionExplorer(sentence=SENTENCE, d_k=3, mask=mask, divisor=divisor)
-        found = attended(explorer)
-        yield f"attention {mask}", explorer, 3, found["weights"][3], found["output"][3]
     for placed in (False, True):
         explorer = PositionsExplorer(scene="order", swapped=True, placed=placed)
         outputs, weights = explorer.outputs
@@ -76,7 +69,7 @@ def test_a_row_alone_tells_how_far_scores_are_apart():
     mask = np.tri(4, dtype=bool)
     mask[0] = True
     mask[2] = False
-    viewer = HeadsViewer("a b c d".split(), [weights], mask=mask)
+    viewer = HeadsViewer([weights], "a b c d".split(), mask=mask)
     said = lines(panel(viewer, 0, 1))
     assert said["weight"] == "b gets 0.25"
     assert said["exponential"].startswith("0.25 ÷ 0.5 ≈ 0.5")

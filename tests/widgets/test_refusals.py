@@ -18,7 +18,6 @@ TRIAL = {"letters": "abc", "off": RUN, "on": RUN}
 
 # The least and the most of every number that has both.
 NUMBERS = {
-    "AttentionExplorer": {"d_k": (1, 512), "length": (1, 64), "width": (0, 63), "row": (0, 63)},
     "Backwards": {"row": (0, 1), "column": (0, 1), "nudge": (-1, 1)},
     "ChainRule": {"price": (5, 19), "parameter": (-3, 3), "back": (0, 4)},
     "ConfigReader": {"tokens": (1, 2**20)},
@@ -41,6 +40,10 @@ NUMBERS = {
         "distance": (0, 16),
     },
     "RecallExplorer": {"pairs": (1, 32), "d_k": (2, 16)},
+    "Server": {
+        "readers": (1, 256), "rate": (1, 100), "prompt": (10, 2000), "output": (10, 500),
+        "shared": (0, 2000), "requests": (1, 200), "seed": (0, 99), "at": (0, 1000),
+    },
     "Trainer": {"seed": (0, 999), "rate": (0.0001, 1), "steps": (20, 2000)},
     "ScalingExplorer": {"d_k": (1, 256), "toss": (1, 12), "coins": (0, 255), "gap": (-10, 10)},
     "Inspector": {"away": (0, 4095), "head": (0, 12), "layer": (1, 3)},
@@ -52,9 +55,6 @@ NUMBERS = {
 # What else does not fit: the trait, its value and the message; some only fit with other traits.
 MATRIX = np.ones((1, 4))
 REFUSED = [
-    ("AttentionExplorer", "sentence", "", "sentence needs 1 to 64 words; got 0"),
-    ("AttentionExplorer", "sentence", " \n\t ", "sentence needs 1 to 64 words; got 0"),
-    ("AttentionExplorer", "sentence", "w " * 200, "sentence needs 1 to 64 words; got 200"),
     ("Backwards", "cell", "Q.2.0", r"cell needs an entry such as 'Q.0.1'; got 'Q.2.0'"),
     ("Backwards", "cell", "L", "cell needs an entry such as 'Q.0.1'; got 'L'"),
     ("Backwards", "x", [[1, 2]], r"x needs shape \(2, 4\); got \(1, 2\)"),

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import ipywidgets
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -30,6 +31,26 @@ def walked(explorer):
     sums = np.cumsum(query * keys, axis=1)
     scores = sums[:, -1] / (math.sqrt(explorer.d_k) if explorer.divided else 1)
     return {"sums": np.pad(sums, ((0, 0), (1, 0))), "scores": scores}
+
+
+def test_it_is_an_ipywidget_that_links():
+    explorer, slider = ScalingExplorer(), ipywidgets.IntSlider(value=7, min=1, max=256)
+    ipywidgets.link((slider, "value"), (explorer, "d_k"))
+    assert explorer.d_k == 7
+    slider.value = 131
+    assert explorer.d_k == 131
+    seen = []
+    explorer.observe(lambda change: seen.append(change["new"]), "d_k")
+    slider.value = 5
+    assert seen == [5]
+    assert ipywidgets.HBox([explorer, slider]).children == (explorer, slider)
+
+
+def test_word_vectors_have_mean_0_and_variance_1():
+    numbers = np.concatenate([word_vector(f"word{i}", "query", 512) for i in range(211)])
+    assert abs(numbers.mean()) < 0.01 and abs(numbers.var() - 1) < 0.01
+    assert np.array_equal(word_vector("cat", "key", 7), word_vector("cat", "key", 512)[:7])
+    assert not np.array_equal(word_vector("cat", "key", 7), word_vector("cat", "query", 7))
 
 
 @some

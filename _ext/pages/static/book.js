@@ -132,6 +132,18 @@ document.addEventListener("keydown", (event) => {
   search();
 });
 
+/* The page as slides comes when its address asks for it: #slides (slides.js). */
+function slides() {
+  if (self.showSlides) return self.showSlides();
+  if (!/^#slides(-\d+)?(&|$)/.test(location.hash)) return;
+  const script = document.createElement("script");
+  script.src = new URL("slides.js", HERE);
+  script.onload = () => self.showSlides();
+  document.head.append(script);
+}
+addEventListener("hashchange", slides);
+slides();
+
 /* The contents of the book show the page that is read, also where it stands far down: with the next
    frame, whose layout is made anyway. */
 const shelf = document.querySelector(".sidebar-scroll");

@@ -31,6 +31,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     document.currentScript.src,
   ).href;
   const slots = [...document.querySelectorAll(".practice-slot[data-exercise]")];
+  const readData = (slot) => JSON.parse(slot.dataset.exercise).data;
 
   const make = (tag, properties = {}, ...children) => {
     const node = Object.assign(document.createElement(tag), properties);
@@ -78,7 +79,8 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
         if (made === worker) lost(event.message || "its worker did not start");
       };
       const base = new URL(".", manifestAddress).href;
-      made.postMessage({ kind: "start", base, manifest: source.manifest });
+      const data = [...new Set(slots.flatMap(readData))];
+      made.postMessage({ kind: "start", base, manifest: source.manifest, data });
     } catch (error) {
       if (!ready) lost(error.message);
     }
@@ -95,7 +97,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     clearTimeout(clock);
     const { done } = job ?? {};
     job = null;
-    done?.({ passed: false, lines: [], ...result });
+    done?.({ passed: false, lines: [], texts: [], ...result });
   }
 
   function lost(why) {
@@ -123,6 +125,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
   }
 
   const isText = (value) => typeof value === "string" && value.length <= MOST_TEXT;
+  const isCompared = (text) => Array.isArray(text) && text.length === 4 && text.every(isText);
 
   /** What a message of each kind holds. */
   const forms = {
@@ -133,6 +136,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       isText(result?.message) &&
       Array.isArray(result.lines) &&
       result.lines.every(isText) &&
+      (result.texts ?? []).every(isCompared) &&
       Number.isFinite(memory),
     broken: ({ text }) => isText(text),
   };
@@ -320,6 +324,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       named("p", "arrived", { hidden: true, textContent: ARRIVED }),
       named("p", "verdict", {}),
       named("pre", "lines", { hidden: true }),
+      named("div", "texts", { hidden: true }),
       named("pre", "output", { hidden: true, tabIndex: 0 }),
     ]);
     const link = slot.dataset.name ? ["Copy link"] : [];
@@ -339,7 +344,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     for (const [part, name, value] of attributes) view[part].setAttribute(name, value);
     view.run.title = "Ctrl+Enter";
     view.stop.disabled = true;
-    const { arrived, code, hint, verdict, lines, output } = view;
+    const { arrived, code, hint, verdict, lines, texts, output } = view;
     const bar = make("div", { className: "buttons" }, ...buttons);
     const [cell, checker] = slot.children;
     const before = solved.has(key)
@@ -350,7 +355,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
         "div",
         { className: "practice" },
         ...before,
-        ...[arrived, code, bar, hint, verdict, lines, output],
+        ...[arrived, code, bar, hint, verdict, lines, texts, output],
       ),
     );
     if (judge.includes("\n")) {
@@ -368,10 +373,17 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     return view;
   }
 
+  /** A text of two that a judge compares: its second part is the word at which they part. */
+  function drawText([title, before, word, after]) {
+    const mark = word ? [make("mark", { textContent: word })] : [];
+    const words = make("p", {}, before, ...mark, after);
+    return make("figure", {}, make("figcaption", { textContent: title }), words);
+  }
+
   function prepare(slot) {
     const exercise = JSON.parse(slot.dataset.exercise);
     const view = draw(slot, exercise);
-    const { arrived, code, hint, verdict, lines, output, stop: stopper, reset, copy } = view;
+    const { arrived, code, hint, verdict, lines, texts, output, stop: stopper, reset, copy } = view;
     const starting = code.defaultValue;
     let erased = null; // what Reset took away
     let own = null; // the reader's code, while the editor shows what came with the address
@@ -427,8 +439,8 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
             message: "Another exercise is running: stop it first.",
             output: "",
           });
-        output.textContent = lines.textContent = "";
-        output.hidden = lines.hidden = true;
+        output.textContent = lines.textContent = texts.textContent = "";
+        output.hidden = lines.hidden = texts.hidden = true;
         stopper.disabled = false;
         say("Waiting for Python ...");
         run({
@@ -454,6 +466,8 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
             );
             lines.hidden = !own.length;
             lines.textContent = own.join("\n");
+            texts.hidden = !result.texts.length;
+            texts.replaceChildren(...result.texts.map(drawText));
             done({ passed, message, output: output.textContent });
           },
         });
@@ -478,7 +492,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
         const before = code.value;
         write(text);
         say("");
-        output.hidden = lines.hidden = true;
+        output.hidden = lines.hidden = texts.hidden = true;
         if (back) [erased, reset.textContent] = [before, "Undo reset"];
       },
       async copy() {

@@ -10,12 +10,15 @@
  * way back, and can be sent to others: #plane.sentence=money&plane.asks=1, behind a heading's
  * anchor if there is one. The second Plane of a page is plane-2. What is not as Python would accept
  * it, or what the widget cannot draw, is as if it were not there.
+ *
+ * "Share" below a picture brings its menu (attnlib/widgets/kit/share.js): it is loaded only then.
  */
 
 // The build puts the value in the place of this line (_ext/assets.py).
 import { PLAY, POSE } from "../../../attnlib/widgets/kit/progress.js";
 
 (() => {
+  const ROOT = new URL("..", document.currentScript.src); // of the site
   const files = new Map(); // what several widgets import: name of a file, its text
   const places = new Map(); // and its address
   const sources = new Map();
@@ -161,11 +164,13 @@ import { PLAY, POSE } from "../../../attnlib/widgets/kit/progress.js";
     return {};
   }
 
+  /** Settings as the address has them. */
+  const spelled = (slot, texts) =>
+    Object.entries(texts).map(([trait, text]) => `${slot}.${trait}=${encoded(text)}`);
+
   function write() {
     waiting = 0;
-    const parts = Array.from(settings).flatMap(([slot, texts]) =>
-      Object.entries(texts).map(([trait, text]) => `${slot}.${trait}=${encoded(text)}`),
-    );
+    const parts = Array.from(settings).flatMap(([slot, texts]) => spelled(slot, texts));
     const hash = [anchor, ...parts].filter(Boolean).join("&");
     if (hash === location.hash.slice(1)) return;
     try {
@@ -177,15 +182,17 @@ import { PLAY, POSE } from "../../../attnlib/widgets/kit/progress.js";
     } catch {} // too many at once: the next one says it all
   }
 
+  /** What differs from the start: {trait: its value as text}. */
+  function differing(slot) {
+    const { model, start, shared } = alive.get(slot);
+    const texts = shared.map((trait) => [trait, texted(model.get(trait))]);
+    return Object.fromEntries(texts.filter(([trait, text]) => text !== texted(start[trait])));
+  }
+
   /** Puts what differs from the start into the address. */
   function save(slot) {
-    const { model, start, shared } = alive.get(slot);
-    const differs = shared.filter((trait) => texted(model.get(trait)) !== texted(start[trait]));
-    if (differs.length)
-      settings.set(
-        slot,
-        Object.fromEntries(differs.map((trait) => [trait, texted(model.get(trait))])),
-      );
+    const texts = differing(slot);
+    if (Object.keys(texts).length) settings.set(slot, texts);
     else settings.delete(slot);
     if (!waiting) waiting = setTimeout(write, PAUSE);
   }
@@ -279,6 +286,42 @@ import { PLAY, POSE } from "../../../attnlib/widgets/kit/progress.js";
     watch.observe(control);
   }
 
+  // ------------------------------------------------------------------------- the menu
+
+  /** What a copied link says of a picture under this name, and what is too long for it. */
+  function linked(slot, name) {
+    const brought = slot.brings?.() ?? {}; // what a recipient could not compute at once
+    const fits = Object.entries(brought).every(([, text]) => encoded(text).length <= LONGEST);
+    const texts = { ...differing(slot.dataset.name), ...(fits && brought) };
+    return { text: spelled(name, texts).join("&"), lost: fits ? "" : slot.dataset.lost };
+  }
+
+  /** Puts "Share" below a picture. An embedded one has a link to its page instead. */
+  function offerMenu(slot) {
+    if (document.querySelector(".embedded")) return;
+    const button = document.createElement("button");
+    button.className = "widget-share";
+    button.type = "button";
+    button.textContent = "Share";
+    button.ariaExpanded = "false";
+    const begin = () => {
+      button.removeEventListener("click", begin);
+      const script = document.createElement("script");
+      script.src = new URL("_static/share.js", ROOT);
+      script.onload = async () => {
+        const { open } = await self.importShared("share");
+        open(slot, button, { settings: (name) => linked(slot, name), root: ROOT });
+      };
+      script.onerror = () => {
+        button.textContent = "Share: did not load, try again";
+        button.addEventListener("click", begin);
+      };
+      document.head.append(script);
+    };
+    button.addEventListener("click", begin);
+    slot.append(button);
+  }
+
   /** The page may answer its reader, and then goes on. */
   const pause = () => new Promise((go) => setTimeout(go));
 
@@ -292,12 +335,15 @@ import { PLAY, POSE } from "../../../attnlib/widgets/kit/progress.js";
       widget.render({ model, el: slot });
       slot.model = model; // for the curious, in the browser's console
       const { shared: checks = {}, bounds, still: draw } = widget;
-      // Nothing is shared of a widget whose state is an answer, and no trait whose check is false.
-      const isShared = (trait) => checks !== false && checks[trait] !== false;
+      // Nothing is shared of a widget whose state is an answer, and no trait whose check is false,
+      // or of which nothing says what it may be.
+      const isShared = (trait) =>
+        checks !== false && (Object.hasOwn(checks, trait) ? checks[trait] : bounds[trait]);
       const shared = Object.keys({ ...bounds, ...checks }).filter(isShared);
       alive.set(name, { model, shared, checks, bounds, start: first, draw });
       if (settings.has(name)) restore(name);
       else if (shared.length) demonstrate(slot);
+      if (checks !== false) offerMenu(slot);
     } catch (error) {
       const note = document.createElement("p");
       note.className = "widget-note";

@@ -60,6 +60,16 @@ PUBLISHED = {
             "original_max_position_embeddings": 4096,
         },
     } | _SHARED,
+    "GLM-5": {
+        "model_type": "glm_moe_dsa", "hidden_size": 6144, "num_hidden_layers": 78,
+        "num_attention_heads": 64, "num_key_value_heads": 64, "q_lora_rank": 2048,
+        "kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256,
+        "index_n_heads": 32, "index_head_dim": 128, "index_topk": 2048,
+        "intermediate_size": 12288, "first_k_dense_replace": 3, "moe_intermediate_size": 2048,
+        "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8,
+        "n_group": 1, "topk_group": 1, "scoring_func": "sigmoid", "vocab_size": 154880,
+        "rms_norm_eps": 1e-5, "max_position_embeddings": 202752, "rope_theta": 1000000,
+    } | _SHARED,
 }  # fmt: skip
 
 

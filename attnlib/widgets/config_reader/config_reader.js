@@ -59,7 +59,7 @@ const RULES = {
 
 /** How heads, positions and the softmax differ from those of 2017. */
 function ofAttention(facts) {
-  const { family, heads, kvHeads, d, base, stretch } = facts;
+  const { family, heads, kvHeads, d, base, stretch, index } = facts;
   const rule = stretch && (stretch.rope_type ?? stretch.type);
   const longer = RULES[rule] ? `, stretched ${stretch.factor} times ${RULES[rule]}` : "";
   const kept = facts.latent
@@ -71,6 +71,9 @@ function ofAttention(facts) {
         `of ${plural(d, "number")}.`;
   return [
     kept,
+    index?.d &&
+      `An indexer with ${plural(index.heads, "head")} chooses ${commas(index.chosen)} tokens for ` +
+        `each query. Its cache has ${plural(index.d, "number")} more for each token.`,
     heads > 32 && `The picture has 32 of the ${commas(heads)} heads.`,
     `Rotary positions, base ${commas(base)}${longer}.`,
     family.normsOfHeads === "each" && "Each query and each key is normed (QK-norm).",
@@ -91,8 +94,13 @@ function ofNetwork({ hidden, width, activation, experts, used, commons, first })
   ].filter(Boolean);
 }
 
-function ofLayers({ layers, windows }) {
+function ofLayers({ layers, windows, index }) {
   const short = windows.filter((window) => window !== null);
+  if (index?.d)
+    return (
+      `${plural(layers, "layer")}. Each token attends to at most ` +
+      `${plural(index.chosen, "token")}, but the cache keeps all of them.`
+    );
   if (!short.length) return `${plural(layers, "layer")}. Each token attends to all before it.`;
   const window = commas(Math.max(...short));
   if (short.length === layers)
@@ -112,8 +120,9 @@ export function expression({ config }) {
       "# attnlib has no latent attention, because its",
       "# MultiHeadAttention keeps keys and values, and its",
       "# MixtureOfExperts has another kind of router.",
+      facts.index.d && "# Nor does it have an indexer that learns to choose.",
       "# So this layer cannot be written with its parts.",
-    ];
+    ].filter(Boolean);
   const norms = { each: "RMSNorm(gamma_%)", all: "norm_%" }[family.normsOfHeads];
   const inner = [
     ["w_q, w_k, w_v, w_o,"],

@@ -22,6 +22,7 @@ const FAMILIES = {
   },
   gpt_oss: { before: true, biased: true, sinks: true, windows: 2, experts: true, base: 150000 },
   deepseek_v3: { before: true, latent: true, experts: true },
+  glm_moe_dsa: { before: true, latent: true, experts: true, indexed: true },
 };
 const MOST_LAYERS = 1000;
 
@@ -77,7 +78,7 @@ export function describe(config) {
     stretch: value("rope_scaling"),
     scalar: family.scaled && size("query_pre_attn_scalar"),
   };
-  const parts = family.latent ? latent(found, size) : grouped(found, size, flag);
+  const parts = family.latent ? latent(found, value, size) : grouped(found, size, flag);
   const network = family.latent
     ? sharedExperts(width, size)
     : family.experts
@@ -108,14 +109,18 @@ function grouped({ family, width, heads }, size, flag) {
 }
 
 /** Latent attention: one short list for all heads, and some numbers that turn. */
-function latent({ width, heads }, size) {
+function latent({ family, layers, width, heads }, value, size) {
   const [ofQuery, ofLatent] = [size("q_lora_rank"), size("kv_lora_rank")];
   const [plain, turned, dV] = [
     size("qk_nope_head_dim"),
     size("qk_rope_head_dim"),
     size("v_head_dim"),
   ];
+  const index = family.indexed
+    ? indexer(layers, width, ofQuery, value, size)
+    : { parameters: 0, d: 0 };
   return {
+    index,
     latent: ofLatent,
     turned,
     d: plain + turned,
@@ -124,10 +129,26 @@ function latent({ width, heads }, size) {
       width * (ofQuery + ofLatent + turned) +
       ofQuery * heads * (plain + turned) +
       ofLatent * heads * (plain + dV) +
-      heads * dV * width,
+      heads * dV * width +
+      index.parameters,
     norms: ofQuery + ofLatent,
-    cached: ofLatent + turned,
+    cached: ofLatent + turned + index.d,
   };
+}
+
+/** The cheap attention that chooses keys: its parameters, and what it keeps of a token. */
+function indexer(layers, width, ofQuery, value, size) {
+  const each = {
+    index_topk_freq: 1,
+    index_topk_pattern: "F".repeat(layers),
+    indexer_types: Array(layers).fill("full"),
+  };
+  for (const [name, own] of Object.entries(each))
+    if (JSON.stringify(value(name, own)) !== JSON.stringify(own))
+      throw new Error(`The field ${name} must give each layer an indexer of its own.`);
+  const [heads, d, chosen] = [size("index_n_heads"), size("index_head_dim"), size("index_topk")];
+  const parameters = ofQuery * heads * d + width * (heads + d) + 2 * d;
+  return { heads, d, chosen, parameters };
 }
 
 function dense(width, size, flag) {

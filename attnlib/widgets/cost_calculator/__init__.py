@@ -1,4 +1,4 @@
-"""CostCalculator: a model and a text; the memory, where it ends, and how long the chip waits."""
+"""CostCalculator: a model and a text, how long its processor waits, and the memory they need."""
 
 import traitlets
 
@@ -9,7 +9,7 @@ BLOCK = 128
 
 
 class CostCalculator(CourseWidget):
-    """What attention costs: memory of all kinds, and the share of its sums that a chip gets to do.
+    """What attention costs: the memory, and the share of its speed that a processor reaches.
 
     Parameters
     ----------

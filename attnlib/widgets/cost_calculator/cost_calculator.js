@@ -1,6 +1,6 @@
 /**
- * CostCalculator: bytes against tokens for every kind of attention, the longest text that fits,
- * and the roofline of a chip, with what reading a prompt and writing a token get out of it.
+ * CostCalculator: the roofline of a processor, with what reading a prompt and writing a token get
+ * out of it; folded, the model, and bytes against tokens for every kind of attention.
  */
 import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
 
@@ -19,6 +19,12 @@ const SHORT = {
   window: "window",
   grouped: "grouped",
   linear: "linear",
+};
+/** What is said of a kind that has no size of its own. */
+const SAYS = {
+  full: "Every query meets every key, and A is written to memory.",
+  blockwise: "Every query meets every key, and A is never written.",
+  linear: "A matrix for each head takes the place of all keys and values.",
 };
 const BYTES = [
   [8, "8, float64"],
@@ -49,10 +55,10 @@ const BLOCK = 128;
 const RIDGE = 312 / 1.555;
 const STOPS = Array.from({ length: 27 }, (_, half) => Math.round(2 ** (7 + half / 2)));
 
-/** The drawing, in units of a 360 x 420 sheet; powers of 2 of tokens, of 10 of bytes. */
+/** The curves of the memory, on a 360 x 240 sheet; powers of 2 of tokens, of 10 of bytes. */
 const SHEET = {
   width: 360,
-  height: 420,
+  height: 240,
   left: 52,
   top: 30,
   wide: 236,
@@ -64,8 +70,9 @@ const SHEET = {
   spacing: 17,
 };
 
-/** The roofline below it: powers of 2 of FLOPs a byte, of 10 of the share of the chip's FLOPs. */
-const ROOF = { top: 286, tall: 90, least: -2, most: 12, lowest: -3 };
+/** The roofline: powers of 2 of FLOPs a byte, of 10 of the share of the processor's FLOPs. */
+const ROOF = { top: 36, tall: 120, wide: 300, least: -2, most: 12, lowest: -3, height: 196 };
+const PAGE = 500; // tokens of a page of text
 
 /** The sizes that are typed, as messages call them. */
 const SIZES = {
@@ -117,6 +124,12 @@ const bytesAtOnce = (found) => found.weights + found.cache;
 const fits = (found, { memory }) => bytesAtOnce(found) <= memory * 1e9;
 
 const totalOf = (found) => found.projections + found.attention + found.feed_forward;
+
+/** How many times the FLOPs of a page a text takes. */
+function story(s, found) {
+  const times = totalOf(found) / totalOf(compute({ ...s, n: PAGE }));
+  return times < 9.95 ? `${times.toFixed(1)} ×` : `${commas(Math.round(times))} ×`;
+}
 
 /** The most tokens that fit into the memory, up to 2^40; 0 for none. */
 export function longest(state) {
@@ -218,19 +231,20 @@ function memories(s, found) {
 
 const across = (intensity) => {
   const share = (Math.log2(intensity) - ROOF.least) / (ROOF.most - ROOF.least);
-  return SHEET.left + SHEET.wide * Math.min(Math.max(share, 0), 1);
+  return SHEET.left + ROOF.wide * Math.min(Math.max(share, 0), 1);
 };
 
 const up = (share) => ROOF.top + ROOF.tall * Math.min(Math.log10(share) / ROOF.lowest, 1);
 
-/** The share of its FLOPs that the chip gets to do, with so many of them for each byte. */
+/** The share of its FLOPs that the processor gets to do, with so many of them for each byte. */
 const done = (intensity) => Math.min(1, intensity / RIDGE);
 
 const waits = (intensity) => `${(100 * (1 - done(intensity))).toFixed(1)} %`;
 
-/** What the chip can do against FLOPs a byte, and where the two kinds of work stand. */
+/** What the processor can do against FLOPs a byte, and where the two kinds of work stand. */
 function roofline({ reading, writing }) {
-  const { left, wide } = SHEET;
+  const { left } = SHEET;
+  const { wide } = ROOF;
   const [first, last] = [2 ** ROOF.least, 2 ** ROOF.most];
   const corners = [first, RIDGE, last].map(
     (at) => `${across(at).toFixed(1)} ${up(done(at)).toFixed(1)}`,
@@ -249,7 +263,10 @@ function roofline({ reading, writing }) {
     }),
   ];
   return [
-    text("Share of its FLOPs the chip can do, by FLOPs a byte", 0, ROOF.top - 24, "ink"),
+    text("Share of its speed that the processor reaches", 0, ROOF.top - 20, "ink"),
+    text("FLOPs for each byte that is moved", left + wide, bottom + 34, "muted", {
+      "text-anchor": "end",
+    }),
     [1, 0.1, 0.01].map((share) =>
       text(`${100 * share} %`, left - 6, up(share) + 4, "muted", { "text-anchor": "end" }),
     ),
@@ -267,18 +284,25 @@ function roofline({ reading, writing }) {
   ];
 }
 
-function drawing(s, found) {
-  return sheet(
-    "sheet",
+const roofSheet = (found) =>
+  sheet(
+    "roof",
     SHEET.width,
-    SHEET.height,
-    "Bytes held at once against tokens, with the limit, five curves; and the share of its FLOPs " +
-      "that the chip can do against FLOPs a byte, for reading a prompt and for writing a token; " +
-      "the table below holds the numbers",
-    memories(s, found),
+    ROOF.height,
+    "The share of its FLOPs that the processor can do against FLOPs a byte, for reading a prompt " +
+      "and for writing a token; the numbers beside it say the same",
     roofline(found),
   );
-}
+
+const memorySheet = (s, found) =>
+  sheet(
+    "memories",
+    SHEET.width,
+    SHEET.height,
+    "Bytes held at once against tokens, with the limit, five curves; the table below holds the " +
+      "numbers",
+    memories(s, found),
+  );
 
 export function picture(s) {
   const found = compute(s);
@@ -305,36 +329,43 @@ export function picture(s) {
 <label class="main"><span>Tokens <b class="number" data-part="n_value">${commas(s.n)}</b></span>
 ${element("input", { type: "range", name: "n", ...slider })}</label>
 <label class="wide"><span>Kind of attention</span>
-${select("kind", KINDS, s.kind)}</label>
-<label class="wide"><span>Model</span>
+${select("kind", KINDS, s.kind)}</label><div class="wide extra">
+${field("width", "Width of the window", s.kind !== "window")}
+${field("group", "Heads that share", s.kind !== "grouped")}
+${element("p", { class: "says" }, SAYS[s.kind] ?? " ")}</div></div>`,
+    html`<div class="picture roof">${roofSheet(found)}</div>`,
+    html`<div class="readout">
+<p><span class="big" data-part="story">${story(s, found)}</span>
+<span>as many FLOPs as for a page of ${PAGE} tokens</span></p>
+<p><span class="big" data-part="reading">${waits(found.reading)}</span>
+<span>of the time the processor waits, reading the prompt</span></p>
+<p><span class="big" data-part="writing">${waits(found.writing)}</span>
+<span>of the time the processor waits, writing one token</span></p>
+${buttons()}</div>`,
+    html`<details class="more"><summary>The model, and the memory that it needs</summary>
+<div class="form"><div class="controls"><label class="wide"><span>Model</span>
 ${select("model", MODELS, sizes in MODELS ? sizes : "")}</label>
 ${field("d_model", "d_model")}${field("n_heads", "Heads")}${field("n_layers", "Layers")}
 <label><span>Bytes a number</span>
 ${select("bytes", BYTES, s.bytes)}</label>
-${field("memory", "Memory, GB")}<div class="extra">
-${field("width", "Width of the window", s.kind !== "window")}
-${field("group", "Heads that share", s.kind !== "grouped")}</div>
-</div>`,
-    html`<div class="readout">
+${field("memory", "Memory, GB")}</div>
+<div class="picture memories">${memorySheet(s, found)}</div>
+<div class="readout">
 <p><span class="big" data-part="weights">${amount(found.weights, "B")}</span>
 <span>for the weights of one layer${number("instead", instead)}</span></p>
 <p><span class="big" data-part="cache">${amount(found.cache, "B")}</span>
 <span>for the key-value cache of all layers</span></p>
 <p><span class="big" data-part="flops">${amount(totalOf(found), "")}</span>
-<span>FLOPs a layer; scores and blend
+<span>FLOPs a layer; scores and average
 ${number("share", `${((100 * found.attention) / totalOf(found)).toFixed(0)} %`)}</span></p>
 <p><span class="big" data-part="longest">${amount(longest(s), "", true)}</span>
 <span>tokens are the most that fit:
-${number("fits", fits(found, s) ? "this text does" : "this text does not")}</span></p>
-<p><span class="big" data-part="reading">${waits(found.reading)}</span>
-<span>of the time the chip waits, reading the prompt</span></p>
-<p><span class="big" data-part="writing">${waits(found.writing)}</span>
-<span>of the time the chip waits, writing one token</span></p>
-${buttons()}</div>`,
-    html`<div class="picture">${drawing(s, found)}</div>`,
-    html`<p class="cell">Above: the weights of one layer and the cache of all; dashed, the memory
-there is. The model's own memory is not counted. d_ff is 4 d_model. Below: scores and blend on an
-A100, 312 tera-FLOPs and 1.555 terabytes a second.</p>`,
+${number("fits", fits(found, s) ? "this text does" : "this text does not")}</span></p></div>
+<p class="cell">The curves show the weights of one layer and the cache of all layers, and the dashed
+line shows the memory that there is. The parameters are not counted, and d_ff is 4
+d_model.</p></div></details>`,
+    html`<p class="cell">Scores and average on an A100, with 312 tera-FLOPs and 1.555 terabytes a
+second.</p>`,
     () => html`<div class="visually-hidden" data-part="table">${numbers(s)}</div>`,
   ];
 }

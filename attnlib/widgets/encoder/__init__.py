@@ -89,6 +89,8 @@ class Encoder(CourseWidget):
     readings = traitlets.List(read_only=True).tag(sync=True)
     trouble = traitlets.Unicode(read_only=True).tag(sync=True)
     kernel = traitlets.Bool(False, read_only=True).tag(sync=True)
+    # The weights that a link brings to a page (seen.js); the same in all notebooks: nothing.
+    seen = traitlets.Unicode("", read_only=True).tag(sync=True, constant=True)
 
     def __init__(self, view="heads", **traits):
         super().__init__(view=view, **START.get(view, {}) | traits)

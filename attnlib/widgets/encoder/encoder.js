@@ -13,6 +13,7 @@
  *   fits(reading)    "", or why the view cannot show this one
  *   grows(view, growing, now)   if it has to do something as the tokens and layers of a new
  *                    sentence come
+ *   brings(s)        what a copied link takes along: {trait: text}
  *   pose(s)          if things glide in it, the numbers that do (kit/mount.js)
  *   picture(s, now)  its sections, one element each, always as many; a function is for the ear
  *                    alone
@@ -36,6 +37,7 @@ import { lengths } from "./lengths.js";
 import { path } from "./path.js";
 import { find, keyOf, N_HEADS, N_LAYERS, rowsOf, stateOf } from "./reading.js";
 import { search } from "./search.js";
+import { unpacked } from "./seen.js";
 
 export const layout = "abh-instrument";
 
@@ -85,6 +87,7 @@ export const shared = {
   word: isText,
   question: isText,
   text: (text) => isText(text) && text.trim() !== "",
+  seen: (seen, { text }) => seen === "" || unpacked(seen, text) !== null,
   hidden: (places) => Array.isArray(places) && places.length < 64 && places.every(isPlace),
   sentences: (texts) =>
     Array.isArray(texts) &&
@@ -192,6 +195,11 @@ function status(s, now, under) {
       : "The model is on its way.";
   if (!s.on && engine.state === "ready")
     return "This picture was recorded. The model has been downloaded by now.";
+  if (!s.on && now.readings[0]?.seen)
+    return (
+      "These weights came with the link. To check them, or to see another head, the page " +
+      "downloads the model."
+    );
   if (!s.on)
     return now.current
       ? "This picture was recorded. To read your own sentence, the page downloads the model."
@@ -370,6 +378,7 @@ export function live(view) {
   const write = (name, text) => {
     view.say(text.trim() || name === "other" ? "" : "Type at least one word.");
     if (engine.state === "ready") view.set({ on: (on = true) });
+    if (view.state().seen) view.set({ seen: "" });
     if (text.trim())
       put(view, name === "text" ? { text, hidden: [], typed: true } : { [name]: text });
   };
@@ -392,7 +401,11 @@ export function live(view) {
     tools.stop();
   });
   VIEWS[view.state().view].live(view, tools);
+  const slot = view.root.parentElement;
+  slot.brings = () => VIEWS[view.state().view].brings?.(view.state());
+  slot.dataset.lost =
+    "The weights of a sentence this long do not fit into a link, so the page that it opens reads " +
+    "the sentence again.";
   /** For tests and the curious: what the model makes of any text. */
-  view.root.parentElement.read = async (text) =>
-    plainReading(await tools.read(text, { owner: {} }));
+  slot.read = async (text) => plainReading(await tools.read(text, { owner: {} }));
 }

@@ -7,7 +7,19 @@ import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
 import { element, html, sheet, table } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, sharePanel, weightPanel } from "../kit/microscope.js";
 import { called, two } from "../kit/numbers.js";
-import { cosine, D_HEAD, dot, find, N_HEADS, N_LAYERS, partsOf, rowsOf, UNIT } from "./reading.js";
+import {
+  cosine,
+  D_HEAD,
+  dot,
+  find,
+  isRecorded,
+  N_HEADS,
+  N_LAYERS,
+  partsOf,
+  rowsOf,
+  UNIT,
+} from "./reading.js";
+import { packed, unpacked } from "./seen.js";
 
 const TRIES = [
   ["a tired cat", "The cat sat down because it was tired."],
@@ -71,7 +83,7 @@ const sheets = new WeakMap();
 /** All heads of a reading, drawn small once; a layer that has not come yet is blank. */
 function drawnHeads({ reading, allowed }) {
   const { weights } = reading;
-  const come = typeof weights === "string" ? N_LAYERS : weights.filter(Boolean).length;
+  const come = isRecorded(reading) ? N_LAYERS : weights.filter(Boolean).length;
   if (sheets.get(reading)?.come !== come) {
     const one = (l, h) => rowsOf(reading, l, h);
     const drawn = Array.from({ length: N_LAYERS }, (_, l) =>
@@ -223,10 +235,10 @@ class="words answering">${tokens.map(answer)}</div></div></div>`;
 
 /** In words: where the picked word looks, and what hiding did. */
 function summary(s, now) {
-  const { tokens, weights, row, top, there } = now;
+  const { tokens, weights, row, top, there, reading } = now;
   const names = called(tokens);
   const where = s.compact ? "" : `Layer ${s.layer + 1}, head ${s.head + 1}: `;
-  if (!there) return `${where}on its way.`;
+  if (!there) return `${where}${reading.seen ? "it did not come with the link." : "on its way."}`;
   return html`${where}<b class="query">${names[row]}</b> attends
 ${
   top < 0
@@ -451,6 +463,14 @@ export const heads = {
     const n = find(s, base)?.tokens.length;
     const hides = s.hidden.filter((i) => i < n);
     return hides.length && hides.length < n ? [base, { text: s.text, hidden: hides }] : [base];
+  },
+  /** What a link takes along of a sentence that was read here: the weights of the head shown. */
+  brings(s) {
+    const reading = find(s, { text: s.text });
+    const rows = reading && !s.readings.includes(reading) && rowsOf(reading, s.layer, s.head);
+    if (!rows || s.hidden.length) return {};
+    const seen = packed(reading.tokens, rows, s.layer, s.head);
+    return unpacked(seen, s.text) ? { seen } : {};
   },
   fits: ({ tokens }) =>
     tokens.length > MOST

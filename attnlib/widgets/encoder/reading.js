@@ -5,9 +5,10 @@
  * Read here, a reading is what the engine gives: { text, hidden, tokens, weights, states, queries,
  * keys, values, embedding, exact }, with an array of numbers a layer, one row after the other.
  * Recorded, it is { text, hidden, tokens, weights }, as attnlib packs them, and `only` the [layer,
- * head] that it has.
+ * head] that it has. What came with a link has `rows` of hundredths instead, and `seen` is true.
  */
 import { transpose, two } from "../kit/numbers.js";
+import { unpacked } from "./seen.js";
 
 export const N_LAYERS = 6;
 export const N_HEADS = 12;
@@ -23,7 +24,8 @@ export const cosineText = (x) => two(x).replace("-0.00", "0.00").replace("-", "â
 export const UNIT = 0.01;
 
 /** Recorded weights, [layer][head] of rows. */
-function unpack({ weights, only, tokens }) {
+function unpack({ weights, only, tokens, rows }) {
+  if (rows) return { [only[0]]: { [only[1]]: rows.map((row) => row.map((x) => x / 100)) } };
   let at = 0;
   const next = () => {
     const first = DIGITS.indexOf(weights[at++]);
@@ -34,6 +36,9 @@ function unpack({ weights, only, tokens }) {
   return Array.from({ length: N_LAYERS }, () => Array.from({ length: N_HEADS }, head));
 }
 
+/** Whether it was not read here: then all that there is of it is there from the start. */
+export const isRecorded = ({ weights, seen }) => seen || typeof weights === "string";
+
 const known = new WeakMap();
 
 /**
@@ -42,7 +47,7 @@ const known = new WeakMap();
 export function rowsOf(reading, layer, head) {
   const { tokens, weights } = reading;
   const { length: n } = tokens;
-  const recorded = typeof weights === "string";
+  const recorded = isRecorded(reading);
   if (!known.has(reading)) known.set(reading, recorded ? unpack(reading) : []);
   const all = known.get(reading);
   if (!all[layer]?.[head]) {
@@ -73,8 +78,13 @@ export const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 /** By what a reading is known. */
 export const keyOf = ({ text, hidden = [] }) => JSON.stringify([text, hidden]);
 
-/** The reading of a text without its hidden places: read here, else recorded, else null. */
-export function find({ live = {}, readings }, want) {
+/**
+ * The reading of a text without its hidden places: read here, else recorded, else what a link has
+ * brought of it, else null.
+ */
+export function find({ live = {}, readings, seen }, want) {
   const key = keyOf(want);
-  return live[key] ?? readings.find((one) => one.text !== undefined && keyOf(one) === key) ?? null;
+  const recorded = readings.find((one) => one.text !== undefined && keyOf(one) === key);
+  const brought = seen && !want.hidden?.length ? unpacked(seen, want.text) : null;
+  return live[key] ?? recorded ?? brought;
 }

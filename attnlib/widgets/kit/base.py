@@ -10,7 +10,7 @@ import anywidget
 import traitlets
 
 from attnlib import palette
-from attnlib.widgets.kit import modules
+from attnlib.widgets.kit import modules, saving
 
 
 def bounds(cls):
@@ -118,6 +118,36 @@ class CourseWidget(anywidget.AnyWidget):
     def state(self):
         """The state, as plain values that go into a page."""
         return {name: getattr(self, name) for name in self._state}
+
+    def save(self, path, *, width=720, theme="light"):
+        """Save what the widget shows as an SVG or a PNG, with its caption.
+
+        A browser lays the picture out, as on the pages of the course, so that the file is the one
+        that "Share" saves there: Chromium, Chrome or Edge has to be installed. In the SVG all texts
+        stay texts.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            The file, whose name ends in .svg or .png. A PNG has two pixels for each one of `width`.
+        width : int
+            The room that the widget gets, in pixels, from 280 to 2000.
+        theme : {"light", "dark"}
+            The colors.
+
+        Returns
+        -------
+        Path
+            Where the file is.
+
+        Raises
+        ------
+        ValueError
+            For another ending, width or theme.
+        RuntimeError
+            If no browser is found, or it does not draw the picture.
+        """
+        return saving.save(self, path, width, theme)
 
     def __repr__(self):
         """Return the call that makes this widget: the same text in every run."""

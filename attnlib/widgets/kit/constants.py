@@ -1,4 +1,4 @@
-"""What several widgets compute with: tokens, projections, divisors and vectors for words."""
+"""What several widgets compute with: tokens, projections and vectors for words."""
 
 import math
 
@@ -9,9 +9,6 @@ import numpy as np
 CHAI_PIYO = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
 STRAIGHT = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
 ACROSS = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
-
-# What scores may be divided by, as a function of d_k.
-DIVISORS = {"sqrt": math.sqrt, "none": lambda d_k: 1.0, "d_k": float}
 
 
 def word_vector(word, role, d):

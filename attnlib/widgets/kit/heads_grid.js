@@ -4,6 +4,27 @@
 import { runs, shades } from "./heatmap.js";
 import { element, html } from "./markup.js";
 
+const FINEST = 24; // cells along a side of a small head: a finer one is no clearer
+
+/**
+ * A matrix with at most `FINEST` cells along a side: each is what `together` makes of a block of
+ * entries.
+ */
+export function pooled(matrix, together) {
+  const [rows, columns] = [matrix.length, matrix[0].length];
+  const [high, wide] = [rows, columns].map((n) => (n > 2 * FINEST ? Math.ceil(n / FINEST) : 1));
+  if (high * wide === 1) return matrix;
+  return Array.from({ length: Math.ceil(rows / high) }, (_, i) =>
+    Array.from({ length: Math.ceil(columns / wide) }, (_, j) =>
+      together(
+        matrix
+          .slice(i * high, (i + 1) * high)
+          .flatMap((row) => row.slice(j * wide, (j + 1) * wide)),
+      ),
+    ),
+  );
+}
+
 /**
  * A head in the grid: its heatmap in so many steps of opacity, and stripes on the cells that are
  * blocked.
@@ -12,7 +33,11 @@ export function small(weights, allowed, steps = 8) {
   const stripes = runs(allowed)
     .filter(([may]) => !may)
     .map(([, d]) => element("path", { d, class: "blocked" }));
-  const all = { viewBox: `-.5 0 ${weights.length} ${weights.length}`, "aria-hidden": "true" };
+  const all = {
+    viewBox: `-.5 0 ${weights[0].length} ${weights.length}`,
+    preserveAspectRatio: weights[0].length !== weights.length && "none",
+    "aria-hidden": "true",
+  };
   return element("svg", all, shades(weights, steps), stripes);
 }
 

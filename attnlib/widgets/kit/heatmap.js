@@ -4,12 +4,12 @@ import { element, table, text } from "./markup.js";
 import { two } from "./numbers.js";
 
 /** The weights as a table for those who do not see the picture. */
-export function weightTable({ tokens, weights, allowed: may }) {
+export function weightTable({ tokens, keys = tokens, weights, allowed: may }) {
   const rows = tokens.map((word, i) => [
     word,
     ...weights[i].map((w, j) => (may[i][j] ? w.toFixed(2) : "masked")),
   ]);
-  return table("Attention weights: queries in rows, keys in columns", ["", ...tokens], rows);
+  return table("Attention weights: queries in rows, keys in columns", ["", ...keys], rows);
 }
 
 /**
@@ -18,8 +18,9 @@ export function weightTable({ tokens, weights, allowed: may }) {
 export const cellInk = (weight) =>
   weight < 0.635 ? "cell-low" : weight < 0.845 ? "cell-mid" : "cell-high";
 
-/** The side of a cell, in a drawing's units, from which two decimals keep apart from the next. */
-export const ROOM_FOR_DIGITS = 34;
+/** The width of a cell, in a drawing's units, from which two decimals keep apart from the next. */
+const ROOM_FOR_DIGITS = 34;
+const ROOM_FOR_A_LINE = 14; // and the height that a line of digits needs
 
 /** For each value in a matrix, in order: the value, and a path down all cells that hold it. */
 export function runs(matrix) {
@@ -56,30 +57,40 @@ export function cut(token) {
 
 /**
  * Attention weights as they are drawn everywhere: queries in rows, keys in columns. Masked cells
- * are hatched, a frame marks the selected row, and labels and numbers appear where they fit.
+ * are hatched, a frame marks the selected row, and labels and numbers appear where they fit. The
+ * columns have the tokens of the rows unless `keys` are given.
  */
-export function heatmap({ tokens, weights, allowed: may, row, top: most }, { left, top, size }) {
-  const side = size / tokens.length;
-  const middle = (i) => (i + 0.5) * side;
+export function heatmap(
+  { tokens, keys = tokens, weights, allowed: may, row, top: most },
+  { left, top, size },
+) {
+  const [wide, high] = [size / keys.length, size / tokens.length];
   const short = (x) => Number(x.toFixed(2));
-  const place = `translate(${short(left + side / 2)} ${top}) scale(${short(side)})`;
-  const frame = { x: left, y: top + row * side, width: size, height: side, class: "frame" };
+  const scale = wide === high ? short(wide) : `${short(wide)} ${short(high)}`;
+  const place = `translate(${short(left + wide / 2)} ${top}) scale(${scale})`;
+  const frame = { x: left, y: top + row * high, width: size, height: high, class: "frame" };
+  const middle = (j) => left + (j + 0.5) * wide;
+  const base = (i) => top + (i + 0.5) * high + 4;
+  const number = (weight, i, j) =>
+    may[i][j] &&
+    text(two(weight), middle(j), base(i), cellInk(weight), { "text-anchor": "middle" });
+  const numbered = wide >= ROOM_FOR_DIGITS && high >= ROOM_FOR_A_LINE;
   return [
     element("g", { transform: place, class: "cells" }, shades(weights, 50)),
     element("path", { d: hatches(may, { left, top, size }), class: "hatch" }),
     tokens.map((token, i) => {
-      const y = top + middle(i) + 4;
       const rightAligned = { "text-anchor": "end", "font-weight": i === row ? "bold" : "normal" };
-      const turned = `translate(${short(left + middle(i) + 3)} ${top - 7}) rotate(-60)`;
-      const number = (weight, j) =>
-        may[i][j] &&
-        text(two(weight), left + middle(j), y, cellInk(weight), { "text-anchor": "middle" });
       return [
-        (side >= 10 || i === row) && text(cut(token), left - 8, y, "query", rightAligned),
-        (side >= 10 || i === most) &&
-          element("text", { transform: turned, fill: "var(--key)" }, cut(token)),
-        side >= ROOM_FOR_DIGITS && weights[i].map(number),
+        (high >= 10 || i === row) && text(cut(token), left - 8, base(i), "query", rightAligned),
+        numbered && weights[i].map((weight, j) => number(weight, i, j)),
       ];
+    }),
+    keys.map((token, j) => {
+      const turned = `translate(${short(middle(j) + 3)} ${top - 7}) rotate(-60)`;
+      return (
+        (wide >= 10 || j === most) &&
+        element("text", { transform: turned, fill: "var(--key)" }, cut(token))
+      );
     }),
     element("rect", { x: left, y: top, width: size, height: size, class: "edge" }),
     element("rect", frame),
@@ -92,20 +103,21 @@ export function heatmap({ tokens, weights, allowed: may, row, top: most }, { lef
  * causal mask of 64 x 64 cells needs 125 lines instead of 2016.
  */
 function hatches(may, { left, top, size }) {
-  const n = may.length;
-  const unit = size / (3 * n); // three diagonals meet each side of a cell, one if it is small
-  const step = 3 * unit >= 10 ? 1 : 3;
+  const [rows, columns] = [may.length, may[0].length];
+  // Three diagonals meet each side of a cell, one if it is small.
+  const [across, down] = [size / (3 * columns), size / (3 * rows)];
+  const step = 3 * Math.min(across, down) >= 10 ? 1 : 3;
   const short = (x) => Number(x.toFixed(2));
-  const blocked = (x, y) => y > 0 && x < 3 * n && !may[Math.floor((y - 1) / 3)][Math.floor(x / 3)];
+  const blocked = (x, y) =>
+    y > 0 && x < 3 * columns && !may[Math.floor((y - 1) / 3)][Math.floor(x / 3)];
   let path = "";
-  for (let sum = step; sum < 6 * n; sum += step) {
-    let start = Math.max(sum - 3 * n, 0);
-    for (let x = start; x <= Math.min(sum, 3 * n); x += step) {
+  for (let sum = step; sum < 3 * (rows + columns); sum += step) {
+    let start = Math.max(sum - 3 * rows, 0);
+    for (let x = start; x <= Math.min(sum, 3 * columns); x += step) {
       if (blocked(x, sum - x)) continue;
       if (x > start) {
-        const reach = short((x - start) * unit);
-        const from = `M${short(left + start * unit)} ${short(top + (sum - start) * unit)}`;
-        path += `${from}l${reach} -${reach}`;
+        const from = `M${short(left + start * across)} ${short(top + (sum - start) * down)}`;
+        path += `${from}l${short((x - start) * across)} -${short((x - start) * down)}`;
       }
       start = x + step;
     }
@@ -113,12 +125,16 @@ function hatches(may, { left, top, size }) {
   return path;
 }
 
-/** The cell of a heatmap on a sheet `width` units wide under the pointer, or null. */
+/**
+ * The cell of a heatmap on a sheet `width` units wide under the pointer, or null; `n` is how many
+ * rows and columns there are, or [rows, columns].
+ */
 export function cellAt(event, svg, width, n, { left, top, size }) {
   const box = svg.getBoundingClientRect();
+  const [rows, columns] = [n].flat().length > 1 ? n : [n, n];
   const [x, y] = [event.clientX - box.left, event.clientY - box.top].map(
     (at) => (at * width) / box.width,
   );
-  const [i, j] = [(y - top) / size, (x - left) / size].map((part) => Math.floor(part * n));
-  return i >= 0 && i < n ? { i, j, inside: j >= 0 && j < n } : null;
+  const [i, j] = [((y - top) / size) * rows, ((x - left) / size) * columns].map(Math.floor);
+  return i >= 0 && i < rows ? { i, j, inside: j >= 0 && j < columns } : null;
 }

@@ -63,6 +63,11 @@ def module(widget, bounds, shared=()):
     )
 
 
+def joined(name):
+    """Return the JavaScript that makes a module and those that it imports constants of a script."""
+    return "".join(_enclosed(each) for each in dict.fromkeys([*_imported(name, ()), name]))
+
+
 def source(name):
     """Return a module with one import at its top for each module that it needs."""
     return _with_imports(name, 'import {{ {} }} from "./{}.js";\n')

@@ -250,18 +250,22 @@ function mount({ bounds, pageState, label, picture, still, code, pose, live }, m
   };
 }
 
-/** Copies `lines` of code, also where the page may not reach the clipboard by itself. */
-export async function copy(view, lines, message = `Copied ${lines.length} lines of NumPy.`) {
-  const code = `${lines.join("\n")}\n`;
+/** Copies a text, also where the page may not reach the clipboard by itself. */
+export async function copyText(root, text) {
   try {
-    await navigator.clipboard.writeText(code);
+    await navigator.clipboard.writeText(text);
   } catch {
     const area = document.createElement("textarea");
-    area.value = code;
-    view.root.append(area);
+    area.value = text;
+    root.append(area);
     area.select();
     document.execCommand("copy");
     area.remove();
   }
+}
+
+/** Copies `lines` of code, and says so. */
+export async function copy(view, lines, message = `Copied ${lines.length} lines of NumPy.`) {
+  await copyText(view.root, `${lines.join("\n")}\n`);
   view.say(message);
 }

@@ -15,29 +15,6 @@ export function dotProducts(queries, keys, d) {
   );
 }
 
-/**
- * A function that gives the dot products of the first d entries of all queries and keys, one row
- * after the other. It keeps the sums over whole blocks, so the next stop of a slider is near one.
- */
-export function growingDots(queries, keys, block = 16) {
-  const sums = new Map([[0, new Float64Array(queries.length * keys.length)]]);
-  return function upTo(d) {
-    if (sums.has(d)) return sums.get(d);
-    const from = block * Math.floor((d - 1) / block);
-    const dots = upTo(from).slice();
-    let at = 0;
-    for (const query of queries) {
-      for (const key of keys) {
-        let sum = dots[at];
-        for (let k = from; k < d; k++) sum += query[k] * key[k];
-        dots[at++] = sum;
-      }
-    }
-    if (d % block === 0) sums.set(d, dots);
-    return dots;
-  };
-}
-
 /** A B for matrices: rows of A meet columns of B. */
 export function multiply(a, b) {
   return a.map((row) => b[0].map((_, j) => row.reduce((sum, x, k) => sum + x * b[k][j], 0)));
@@ -55,18 +32,6 @@ export function softmax(row) {
   const exponentials = row.map((score) => Math.exp(score - top));
   const total = exponentials.reduce((sum, each) => sum + each, 0);
   return exponentials.map((each) => each / total);
-}
-
-/** Which query may attend to which key: n rows of n booleans. */
-export function allowed(mask, n, { length, width }) {
-  const may = {
-    none: () => true,
-    causal: (i, j) => j <= i,
-    padding: (_, j) => j < length,
-    both: (i, j) => j <= i && j < length,
-    window: (i, j) => Math.abs(i - j) <= width,
-  }[mask];
-  return Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => may(i, j)));
 }
 
 /**
@@ -93,9 +58,6 @@ export function wordVector(word, role, d) {
     return Math.sqrt(12) * ((bits + 0.5) / 2 ** 32 - 0.5);
   });
 }
-
-/** What scores may be divided by, as a reader reads it. */
-export const DIVISORS = { sqrt: "√size", none: "1 (not scaled)", d_k: "size" };
 
 /** The index of the slider's stop that is nearest to d. */
 export const nearest = (stops, d) =>

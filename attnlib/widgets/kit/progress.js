@@ -21,6 +21,9 @@ export function announcePrediction(view) {
   view.root.dispatchEvent(new CustomEvent(PREDICTED, { bubbles: true, detail }));
 }
 
+/** Tells the page that what is kept has changed. */
+export const announceProgress = () => dispatchEvent(new Event(CHANGED));
+
 /** The ids of what was answered right in this browser; null where it lets nothing be kept. */
 export function progress() {
   try {
@@ -45,7 +48,7 @@ export function record(id) {
   } catch {
     return false;
   }
-  dispatchEvent(new Event(CHANGED));
+  announceProgress();
   return true;
 }
 
@@ -58,18 +61,20 @@ export function takeBack(id) {
   } catch {
     return false;
   }
-  dispatchEvent(new Event(CHANGED));
+  announceProgress();
   return true;
 }
 
-/** Forgets everything, the place of the reader too; false where nothing could be kept. */
+/** Forgets everything: answers, place and code; false where nothing could be kept. */
 export function erase() {
   try {
-    for (const name of [STORE, PLACE]) localStorage.removeItem(name);
+    for (const name of Object.keys(localStorage)) {
+      if ([STORE, PLACE].includes(name) || name.startsWith(PRACTICE)) localStorage.removeItem(name);
+    }
   } catch {
     return false;
   }
-  dispatchEvent(new Event(CHANGED));
+  announceProgress();
   return true;
 }
 

@@ -6,7 +6,6 @@ import { cellInk } from "../kit/heatmap.js";
 import { buttons, element, html, select } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import {
-  allowed,
   called,
   dotProducts,
   multiply,
@@ -105,7 +104,8 @@ function rooms(names) {
 }
 
 const equal = (a, b) => a.every((row, i) => row.every((x, j) => x === b[i][j]));
-const startOf = (name, { tokens }) => allowed(name, tokens.length, {});
+const startOf = (name, { tokens }) =>
+  tokens.map((_, i) => tokens.map((_, j) => name === "none" || j <= i));
 
 /** The cells, as [i, j], that a stroke from one cell to another crosses. */
 export function stroke([i0, j0], [i1, j1]) {

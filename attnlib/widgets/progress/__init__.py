@@ -6,7 +6,7 @@ from attnlib.widgets.kit.base import CourseWidget, check_key
 
 
 class Progress(CourseWidget):
-    """How much of each chapter is answered right; the reader can save, copy and erase it.
+    """How much of each chapter is answered right; the reader can save, open, copy and erase it.
 
     What was answered right is known to the reader's browser alone.
 

@@ -29,7 +29,7 @@ function vectorsOf() {
   return vectors;
 }
 
-/** For each divisor the weights, the largest one, and over how many equal keys the weight could be spread as evenly. */
+/** For each divisor the weights, the largest, and how many equal keys would be as even. */
 function compute({ d_k }) {
   const { query, keys } = vectorsOf();
   const [dots] = dotProducts([query], keys, d_k);

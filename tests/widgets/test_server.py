@@ -1,0 +1,89 @@
+"""Server: its simulation in JavaScript, held against attnlib, and its pictures."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnlib import serving
+from attnlib.widgets import Server
+from attnlib.widgets.kit.base import bounds
+from tests.helpers import steady
+from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import bounded
+
+RUNS = st.builds(
+    Server,
+    **bounded(
+        Server,
+        scene=st.just("run"),
+        requests=st.integers(1, 40),
+        output=st.integers(10, 60),
+        at_once=st.sampled_from([4, 16, 64, 256]),
+    ),
+)
+
+
+@settings(steady, max_examples=100)
+@given(widget=RUNS)
+def test_javascript_serves_as_attnlib_does(widget):
+    found = js(widget, "compute(state)")
+    done = serving.Server(widget.settings).run()
+    assert found["pages"] == done.pages and found["passes"] == len(done.passes)
+    assert [step["pages"] for step in found["steps"]] == [p["pages"] for p in done.passes]
+    assert [step["written"] for step in found["steps"]] == [p["written"] for p in done.passes]
+    assert np.allclose([step["end"] for step in found["steps"]], [p["end"] for p in done.passes])
+    for name in ("prompt", "output", "arrival", "first", "last"):
+        expected = [getattr(request, name) for request in done.requests]
+        assert np.allclose([request[name] for request in found["requests"]], expected)
+    noticed = widget.noticed
+    assert all(np.allclose(found[name], noticed[name]) for name in noticed)
+    caches = {p["end"]: p["caches"] for p in done.passes}
+    for moment in found["moments"]:
+        end = min(caches, key=lambda end: abs(end - moment["time"]))
+        assert [tuple(cache) for cache in moment["caches"]] == caches[end]
+
+
+def test_crowded_memory_preempts_in_both():
+    heavy = {"requests": 200, "rate": 100, "prompt": 2000, "output": 500}
+    widget = Server("run", **heavy, continuous=True, paged=True, speculative=True)
+    assert js(widget, "compute(state)")["preempted"] == widget.noticed["preempted"] > 0
+
+
+@pytest.mark.parametrize("readers", [1, 7, 64, 256])
+def test_a_pass_takes_as_long_in_both(readers):
+    widget = Server(readers=readers)
+    found = js(widget, "compute(state)")
+    for work, time in widget.times.items():
+        assert found[work]["seconds"] == pytest.approx(time, rel=1e-12)
+    copied = run(js(widget, "code(state)"))
+    assert copied["time"] == widget.times["writing"]
+
+
+def test_copied_code_gives_the_numbers_on_the_screen():
+    widget = Server("run", requests=5, rate=3, paged=True, speculative=True)
+    printed = run(js(widget, "code(state)"))["printed"]
+    assert printed[0] == f"throughput {widget.noticed['throughput']}"
+
+
+def test_the_picture_says_what_the_simulation_says():
+    widget = Server("run", requests=9, rate=50, prompt=300, at=400, continuous=True, paged=True)
+    soup, noticed = picture(widget), widget.noticed
+    big = [each.get_text() for each in soup.select(".readout .big")]
+    assert big[0] == f"{noticed['throughput']:,.0f}" and big[3] == str(noticed["most"])
+    assert soup.select_one('[data-part="room"]').get_text() == "426,784"
+    rows = soup.select(".effects tr")[1:]
+    assert [row.th.get_text() for row in rows][:2] == [
+        "without continuous batching",
+        "without paged cache",
+    ]
+    needs = picture(Server("run", requests=3)).select(".effects tr")[3].get_text()
+    assert needs == "Shared prefixesneeds a paged cache"
+
+
+def test_settings_of_the_page_are_accepted_by_the_simulation():
+    """The largest lengths together still fit into the room that a request may have."""
+    most = {
+        name: bound["most"] for name, bound in bounds(Server).items() if "most" in (bound or {})
+    }
+    assert Server("run", **most).settings.output == 500
