@@ -75,9 +75,11 @@ function page(s, read) {
   });
   const first = element("span", { class: "mark", style: tint(row[0] ?? 0) }, "¶");
   const next = read && html` <span class="next">${read.word}</span>`;
-  return html`<p class="text" data-part="text">${first}${groups.map(
-    (group) => html` <span class="group">${group}</span>`,
-  )}${next}</p>`;
+  const all = groups.map((group) => html` <span class="group">${group}</span>`);
+  // The words of another text are other words, and have not moved.
+  return html`<p class="text" data-part="text"><b data-key="${words.join(" ")}">${first}${all}${
+    next
+  }</b></p>`;
 }
 
 function entry(s) {
