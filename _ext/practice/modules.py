@@ -57,9 +57,7 @@ def modules():
 
 def archive():
     """These modules and the runner as a zip, the same bytes each time."""
-    files = {
-        path.relative_to(ROOT).as_posix(): path.read_bytes() for path in modules().values()
-    }
+    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in modules().values()}
     files[RUNNER.name] = RUNNER.read_bytes()
     files[module_file(PACKAGE).relative_to(ROOT).as_posix()] = b""
     sink = io.BytesIO()

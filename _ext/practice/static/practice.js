@@ -22,8 +22,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     "python -m http.server",
     " in its folder and open " + "localhost:8000.",
   ]; // every other one is code
-  const ARRIVED =
-    "This code came with the address. It has not run: read it before you press Run.";
+  const ARRIVED = "This code came with the address. It has not run: read it before you press Run.";
   const LONGEST_LINK = 2000; // letters of one setting in an address, as for a widget
   const NOTHING_KEPT = "This browser keeps nothing: copy your code before you leave.";
   const manifestAddress = new URL(
@@ -247,7 +246,10 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
   /** The code that the page's address has for a slot of this name; null if it has none. */
   function arrivedFor(name) {
     const start = `${name}.code=`;
-    const part = location.hash.slice(1).split("&").find((each) => each.startsWith(start));
+    const part = location.hash
+      .slice(1)
+      .split("&")
+      .find((each) => each.startsWith(start));
     if (!name || !part || part.length - start.length > LONGEST_LINK) return null;
     try {
       return decodeURIComponent(part.slice(start.length).replaceAll("+", " "));
