@@ -98,7 +98,7 @@ def test_the_model_comes_after_a_click_and_reads_the_readers_text(page, addresse
     page.wait_for_selector("[data-part=status]:text('The model has read this text')")
     assert [url for url in asked if url.startswith("model")] == ["model.js"]
     page.get_by_label("The text that the model reads").fill("Ada was a kind doctor.")
-    page.wait_for_selector("[data-part=text]:text('kind')")
+    page.wait_for_selector("[data-part=text] :text('kind')")
     page.wait_for_selector(".abh-inspector .result tbody tr")
     page.get_by_label("Which heads are listed").select_option("3")
     page.wait_for_selector("[data-head='12']")

@@ -415,49 +415,61 @@ export function picture(s) {
   ].filter(Boolean);
 }
 
+/** A line that makes tokens of the words of a text that the model knows. */
+const encoded = (name, text) => [
+  `${name} = [w for w in split(${JSON.stringify(text)}, words) if w in words]`,
+  `${name} = [0, *map(words.index, ${name})]`,
+];
+
 /** Runnable Python for what is on the screen. */
 export function code(s) {
-  const read = readingOf(s);
-  const word = JSON.stringify(read?.word ?? s.word);
+  const word = JSON.stringify(readingOf(s)?.word ?? s.word);
   const start = [
     "import attnlib",
     "from attnlib import models",
+    "from attnlib.world import split",
     "",
     "model = models.writer()",
-    `tokens = model.encode(${JSON.stringify(s.text)})`,
+    "words = model.vocabulary",
+    ...encoded("tokens", s.text),
   ];
   if (s.scene === "lens")
     return [
       ...start,
       "for p in attnlib.lens(model, tokens)[:, -1]:",
-      "    print([(model.vocabulary[t], p[t].round(3)) for t in p.argsort()[::-1][:4]])",
+      "    print([(words[t], p[t].round(3)) for t in p.argsort()[::-1][:4]])",
     ];
-  const token = `model.vocabulary.index(${word})`;
+  const token = [
+    `word = ${word}`,
+    "token = words.index(word) if word in words else int(model(tokens)[-1].argmax())",
+  ];
   if (s.scene === "ledger")
     return [
       ...start,
-      `names, parts = attnlib.ledger(model, tokens, -1, ${token})`,
-      ...(s.against
-        ? [
-            `less = model.vocabulary.index(${JSON.stringify(s.against)})`,
-            "parts = parts - attnlib.ledger(model, tokens, -1, less)[1]",
-          ]
-        : []),
+      ...token,
+      "names, parts = attnlib.ledger(model, tokens, -1, token)",
+      `against = ${JSON.stringify(s.against)}`,
+      "if against in words:",
+      "    parts = parts - attnlib.ledger(model, tokens, -1, words.index(against))[1]",
       "for name, part in zip(names, parts):",
       '    print(f"{name:24}{part:8.2f}")',
     ];
   const pairs = headsIn(s.away).map((h) => `(${Math.floor(h / N_HEADS)}, ${h % N_HEADS})`);
   const given = {
-    zero: ["given = [own[0] * 0.0] * 3"],
+    zero: ["given = [0 * z for z in own]"],
     mean: [
-      "texts = [tokens]  # better: many texts",
-      "given = [m[:, None] + 0 * own[0] for m in attnlib.mean_outputs(model, texts)]",
+      "means = attnlib.mean_outputs(model, [tokens])  # better: of many texts",
+      "given = [m[:, None] + 0 * z for m, z in zip(means, own)]",
     ],
-    swap: [`given = attnlib.head_outputs(model, model.encode(${JSON.stringify(s.other)}))`],
+    swap: [
+      ...encoded("other", s.other),
+      "given = attnlib.head_outputs(model, other) if len(other) == len(tokens) else own",
+    ],
   }[s.how];
   const last = s.where === "last" ? ["    new[:-1] = own[layer][head][:-1]"] : [];
   return [
     ...start,
+    ...token,
     "own = attnlib.head_outputs(model, tokens)",
     ...given,
     "outputs = {}",
@@ -466,8 +478,7 @@ export function code(s) {
     ...last,
     "    outputs[layer, head] = new",
     "changed = attnlib.replace_heads(model, outputs)",
-    "p = attnlib.softmax(changed(tokens)[-1])",
-    `print(p[${token}].round(3))`,
+    "print(attnlib.softmax(changed(tokens)[-1])[token].round(3))",
   ];
 }
 
