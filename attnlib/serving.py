@@ -57,7 +57,7 @@ class Processor:
 # Llama 3.1 8B and Llama 3.2 1B, by the configurations and weights that Meta published in 2024.
 LLAMA_8B = Model(32, 32, 8, 128, 6_979_588_096, 525_336_576, 525_336_576)
 LLAMA_1B = Model(16, 32, 8, 64, 973_146_112, 262_668_288)
-# NVIDIA's data sheet of the H100 SXM: BF16 without sparsity.
+# NVIDIA's white paper on the H100 SXM: BF16 without sparsity.
 H100 = Processor(989.4e12, 3.35e12, 80e9)
 
 
@@ -323,7 +323,7 @@ class Server:
 
     What the simulation leaves out: everything that takes time and is not a product with the
     parameters or attention (softmax, norms, sampling, starting kernels, the scheduler, the
-    network), and that no real processor reaches both numbers of its data sheet.
+    network), and that no real processor reaches both of its published numbers.
 
     Source
     ------

@@ -338,9 +338,9 @@ ${element("p", { class: "says" }, SAYS[s.kind] ?? " ")}</div></div>`,
 <p><span class="big" data-part="story">${story(s, found)}</span>
 <span>as many FLOPs as for a page of ${PAGE} tokens</span></p>
 <p><span class="big" data-part="reading">${waits(found.reading)}</span>
-<span>of the time the processor waits, reading the prompt</span></p>
+<span>of the time of scores and average, the processor waits: reading the prompt</span></p>
 <p><span class="big" data-part="writing">${waits(found.writing)}</span>
-<span>of the time the processor waits, writing one token</span></p>
+<span>of the time of scores and average, the processor waits: writing one token</span></p>
 ${buttons()}</div>`,
     html`<details class="more"><summary>The model, and the memory that it needs</summary>
 <div class="form"><div class="controls"><label class="wide"><span>Model</span>

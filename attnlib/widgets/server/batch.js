@@ -142,7 +142,7 @@ function picture(s) {
 <p><span class="big">${commas(rate / readers)}</span><span>tokens a second for each</span></p>
 ${buttons()}</div>`,
     html`<p class="cell">Llama 3.1 8B on one H100, with 1,000 tokens in each cache. A pass takes as
-long as the longer of its bars (dashed), by the numbers of the data sheet.</p>`,
+long as the longer of its bars (dashed), by the published numbers of the processor.</p>`,
     () =>
       html`<div class="visually-hidden">${table(
         "One pass",
