@@ -581,6 +581,9 @@ def simulate(settings):
     "between" have the median and the 99th percentile of the time to first token and of the time
     between tokens, in seconds; tokens of one pass count as evenly spaced. "most" is the largest
     number of requests at once, "filled" the part of the taken memory that holds tokens, over time.
+
+    All of this depends on how many requests there are: the last answers finish on a nearly empty
+    server, and where requests arrive faster than they are answered, more of them wait for longer.
     """
     server = Server(settings).run()
     requests, passes = server.requests, server.passes
