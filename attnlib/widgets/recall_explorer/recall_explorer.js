@@ -18,10 +18,10 @@ const KINDS = {
     "It keeps every key and every value, so the memory grows with the text.",
   ],
   window: ["Window of 4", "It keeps the last four keys and values, and forgets everything else."],
-  linear: ["Linear attention", "It adds each value to one matrix, at the place of its key."],
+  linear: ["Linear attention", "It adds key times value to one matrix."],
   delta: [
     "Delta rule",
-    "It asks the matrix what it already holds for a key, and adds only the difference.",
+    "It looks up what the matrix gives for a key, and adds only the difference.",
   ],
 };
 
