@@ -221,7 +221,7 @@ def test_words_are_picked_by_keys_and_by_taps(browser, addresses, ready):
     ready.locator(".asking [aria-pressed=true]").press("ArrowLeft")
     ready.locator(".asking [aria-pressed=true]", has_text="the").wait_for()
     assert ready.evaluate("document.activeElement.textContent") == "the"
-    ready.get_by_role("button", name="one back").click()
+    ready.get_by_role("button", name="previous token").click()
     ready.locator(SAID, has_text="Layer 1, head 3: the attends").wait_for()
     ready.locator(".grid [aria-pressed=true]").press("ArrowRight")
     ready.locator(SAID, has_text="Layer 1, head 4: the attends").wait_for()

@@ -30,8 +30,8 @@ const TRIES = [
 /** Heads whose habits "Many heads" and "A real encoder" measure: layer and head from 0. */
 const KNOWN = [
   ["what ‘it’ stands for", 3, 1],
-  ["one back", 0, 2],
-  ["one on", 1, 8],
+  ["previous token", 0, 2],
+  ["next token", 1, 8],
   ["rest on [CLS]", 4, 5],
 ];
 const MOST = 64; // tokens

@@ -255,7 +255,7 @@ data-part="said">${element(
       )}</p></div>`,
       html`<p class="note">Small dots: the first words of one text. Rings: sentences that were read,
 yours among them. A share is the mean over all heads and all tokens that ask. Dashed: equal parts, 1
-÷ n. A head with nothing to do rests on [CLS].</p>`,
+÷ n. Many heads put much weight on [CLS].</p>`,
       () =>
         html`<div class="visually-hidden" data-part="table">${table(
           "Shares by length",

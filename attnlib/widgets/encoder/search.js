@@ -261,7 +261,7 @@ line</span>
 autocomplete="off" data-key="${s.wrote}">${s.sentences.join("\n")}</textarea></label></details>`,
       html`<p class="note">By meaning: the cosine of the sentence’s vector and the question’s. By
 words: each word that both have counts ln(N ÷ n), where n of the N sentences have it, so that “the”
-counts little; what is level stands as it was typed.</p>`,
+counts little. Ties keep the order in which you typed them.</p>`,
       () =>
         html`<div class="visually-hidden" data-part="table">${table(
           "Each sentence in both orders",
