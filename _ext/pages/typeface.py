@@ -19,7 +19,7 @@ FAMILY = "Text of the Book"
 SIZE = 18  # what the letters are drawn for, in pixels
 # What the pages use, no more: each letter is paid for in every style.
 ITALIC = "".join(map(chr, range(0x20, 0x7F))) + "\xa0ā·–—‘’“”…\u0303"
-UPRIGHT = ITALIC + "¶°²¼½¾⅓⅛×÷äçéëóöüŁμπ−√≈▶∞′″"
+UPRIGHT = ITALIC + "¶°±²¼½¾⅓⅛×Í÷áäçéëñóöüĠŁμπ−√≈▶∞′″"
 # Each style's file, weights and letters: regular to semibold for text and headings, and regular
 # italics.
 STYLES = {

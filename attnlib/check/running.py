@@ -51,7 +51,7 @@ def runs_the_writer(**part):
 
     Parameters
     ----------
-    **part : callable
+    part : callable
         Your function, under the name of the part that it replaces: `softmax`, `causal_mask`,
         `attention`, `rotary` or `sample_tokens`. It takes and returns what the checker of that name
         asks for.

@@ -116,6 +116,7 @@ def test_the_menu_comes_with_a_click_and_gives_links_and_files(browser, site):
     share = page.locator("[data-name=plane-2] > .widget-share")
     share.click()
     menu = page.locator(".share-menu")
+    menu.wait_for()
     link, _, svg, png = menu.get_by_role("button").all()
     link.wait_for()
     assert link.evaluate("one => one === document.activeElement")

@@ -126,7 +126,8 @@ export function live(view) {
     ["theirs", true],
   ]) {
     view.on(name, "click", () => {
-      take(view.state().found, replace);
+      const { found } = view.state();
+      if (found) take(found, replace);
       ask("", "open", { found: null });
     });
   }
