@@ -1,4 +1,4 @@
-"""What an attention keeps of the tokens that it has read, so that it need not read them again."""
+"""The keys and values of the tokens that an attention has read, kept for the next ones."""
 
 from dataclasses import dataclass
 

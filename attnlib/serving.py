@@ -308,7 +308,7 @@ def arrivals(settings):
         time -= math.log(1 - a) / settings.rate
         own = settings.prompt // 2 + math.floor(b * (settings.prompt + 1))
         output = min(1 + math.floor(-math.log(1 - c) * settings.output), 4 * settings.output)
-        # Tenths of a millisecond: two languages need not round a logarithm alike.
+        # Tenths of a millisecond: two languages may round a logarithm differently.
         moment = math.floor(time * 1e4 + 0.5) / 1e4
         found.append(Request(i, moment, settings.shared + own, output))
     return found

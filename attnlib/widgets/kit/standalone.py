@@ -33,8 +33,8 @@ OWN = """body { margin: 0 auto; padding: 1rem; max-width: 60rem; background: var
   color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
 h1 { margin: 0 0 1rem; font-size: 1.25rem; overflow-wrap: anywhere; }
 """
-# A widget's module is one text whose last statement gives the widget to whoever imports it; here
-# it stays where it is, because a page from disk may import nothing.
+# A widget's module is one text whose last statement exports the widget. Here it is not exported,
+# because a page from disk cannot import anything.
 GIVES = "export default "
 STARTS = """
 const traits = JSON.parse(document.getElementById("state").textContent);

@@ -27,7 +27,7 @@ const WIDE = 308;
 const ROWS = 8; // of the memory
 const ROW = 12;
 const BINS = 60;
-/** The charts below each other: the top, the height, powers of ten of the axis. */
+/** The charts, one under the other: the top, the height, powers of ten of the axis. */
 const CHARTS = {
   throughput: { top: 152, tall: 64 },
   first: { top: 252, tall: 64, least: -2.5, most: 2.5 },
