@@ -65,6 +65,7 @@ train: install ## train the models of letters and of stories again and store the
 	@$(VENV) -m tools.train
 	@$(VENV) -m tools.train_writer
 	@$(VENV) -m tools.scale_writer
+	@$(VENV) -m tools.compare_writer
 
 atlas: install ## measure the parity atlas again
 	@$(VENV) -m attnlib.atlas

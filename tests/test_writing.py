@@ -12,7 +12,8 @@ from attnlib.attention import softmax
 from attnlib.models import writing
 from attnlib.world import END, World
 from tests.helpers import raises
-from tools.measure_writer import fault, losses
+from tools.compare_writer import Table, calibration, variety
+from tools.measure_writer import fault, kept, losses
 from tools.train_writer import Llama, Recipe, Stories, config, pad, rate_at
 
 WORLD = World()
@@ -181,6 +182,43 @@ def test_losses_by_hand():
     name = found["kinds"]["name"]
     assert (name["n"], name["one"]) == (1, 1) and name["probability"] == pytest.approx(p[2])
     assert found["kinds"]["free"]["n"] == 4 and found["kinds"]["free"]["one"] == 3
+
+
+def test_a_table_names_what_came_most_often_after_the_last_words():
+    stories = [np.array([0, 1, 2, 1, 3, 1, 3])]
+    one, two = (Table(stories, n, 5) for n in (1, 2))
+    # After 1 came 3 twice and 2 once; after 0, 1 came 2; nothing ever came after 4.
+    assert one.after_each(np.array([0, 1, 4, 1])).tolist() == [1, 3, -1]
+    assert two.after_each(np.array([0, 1, 4, 1])).tolist() == [1, 2, -1]
+
+
+def test_calibration_and_variety_by_hand():
+    small = World("table name name | she: Ada, Mia\nrule story\n  {A:name} .")
+    assert small.words == [END, ".", "Ada", "Mia"]
+    p = np.array([[0, 0, 0.75, 0.25], [0, 1, 0, 0], [0.9, 0, 0, 0.1]])  # after ¶, Ada, .
+
+    class Fixed:
+        vocabulary = small.words
+
+        def __call__(self, tokens):
+            assert tokens.tolist() == [[0, 2, 1]]
+            with np.errstate(divide="ignore"):
+                return np.log(p)[None]
+
+    with np.errstate(divide="ignore"):
+        found = calibration(Fixed(), small, [["Ada", ".", END]])
+    rows = {low: row for low, row in zip(found["edges"], found["rows"], strict=False)}
+    assert rows[0.65] == pytest.approx([2, 0.825, 1, 0.75, 0.175])  # 0.75 for ½, 0.9 for 1
+    assert rows[0.15] == pytest.approx([1, 0.25, 0, 0.5, 0.25])
+    assert found["distance"] == pytest.approx((0.25 + 0 + 0.1) / 3)
+    assert found["divergence"] == pytest.approx((np.log(4 / 3) / 2 - np.log(0.9)) / 3)
+    assert variety([["a", "b", "a", "b"], ["b"]], n=2) == pytest.approx(2 / 3)
+
+
+def test_what_top_k_and_top_p_leave_by_hand():
+    p = np.array([[0.1, 0.2, 0.7], [0.02, 0.95, 0.03]])
+    assert kept(p, None, 0.8) == pytest.approx(np.array([[0, 2 / 9, 7 / 9], [0, 1, 0]]))
+    assert kept(p, 2, 1.0)[1] == pytest.approx([0, 0.95 / 0.98, 0.03 / 0.98])
 
 
 def test_faults_by_hand():

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from attnlib.models import writing
 from attnlib.world import END, World, show
-from tools.measure_writer import held_out, losses, measure, written
+from tools.measure_writer import held_out, losses, written
 
 EPS, BASE = 1e-5, 10000.0  # of the norms and of the rotary positions
 WATCHED = 100  # held-out stories on which the loss is measured during training
@@ -402,7 +402,7 @@ def main():
         "steps": rows,
         "texts": {str(step): first_words(checkpoint(folder, step, recipe)) for step in KEPT},
         "control": {"models": models, **early()},
-        **measure(model),
+        "held_out": losses(model, World(), held_out(World())),
     }
     writing.FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     print(f"{writing.WEIGHTS.name}: {writing.WEIGHTS.stat().st_size / 1024:.0f} KiB")

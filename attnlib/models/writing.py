@@ -21,6 +21,7 @@ from attnlib.world import END, show, split
 WEIGHTS = Path(__file__).resolve().parent.parent / "data" / "writer.npz"
 FIGURES = WEIGHTS.with_name("writer.json")
 SCALING = WEIGHTS.with_name("writer_scaling.json")
+COMPARED = WEIGHTS.with_name("writer_compared.json")
 LARGEST = 127  # the largest whole number that stands for a weight
 
 
@@ -60,8 +61,8 @@ def measured():
 
     Among it are "stories", how many it has read; "steps", a row for each measurement: steps, loss
     in training, loss on stories that it has not read, seconds; "held_out", its loss on such
-    stories in all and by kind of dependency, beside the lowest possible one, "floor"; "written",
-    how many of its own stories are without a fault; and "texts" of its early states.
+    stories in all and by kind of dependency, beside the lowest possible one, "floor"; and "texts"
+    of its early states.
     """
     return json.loads(FIGURES.read_text(encoding="utf-8"))
 
@@ -76,6 +77,19 @@ def scaling():
     ones.
     """
     return json.loads(SCALING.read_text(encoding="utf-8"))
+
+
+def compared():
+    """Return what the model was compared with, as a dictionary.
+
+    "tables" says by kind of dependency how often a table of the last 1, 2 or 5 words would be right
+    where one word is; "calibration" has a row for each bucket of probabilities between two "edges":
+    how many there are, the model's mean, how often the word came, the mean of the true ones and the
+    mean distance from them; "sampling" has a row for the world's own "stories", so many in number,
+    and for those that the model writes with each setting: how many are without a fault, the kinds
+    of the first "faults", and how many of their sequences of four words are different.
+    """
+    return json.loads(COMPARED.read_text(encoding="utf-8"))
 
 
 @dataclass(eq=False, kw_only=True)

@@ -96,7 +96,7 @@ def test_page_and_python_agree(live):
 
 def test_the_same_seed_writes_the_same_with_and_without_cache(live):
     def story():
-        choose(live, "two drinks")
+        choose(live, "drinks")
         press(live, "write")
         wait(live, WRITTEN % 30)
         return live.evaluate(WORDS)

@@ -42,9 +42,9 @@ export const label = () => "A model that writes stories";
 
 /** Beginnings to try, after those that were recorded. */
 const BEGINNINGS = [
-  ["two drinks", "One Monday, Leo woke up happy. Leo met Mei in a cozy café."],
+  ["drinks", "One Monday, Leo woke up happy. Leo met Mei in a cozy café."],
   ["a list", "Ada was a clever teacher. Ada made a list: rice, honey, and salt."],
-  ["nothing", ""],
+  ["empty", ""],
 ];
 
 /** What the world says of how a word depends on earlier ones. */
@@ -129,7 +129,12 @@ function controls(s, story) {
     element("button", { type: "button", name: "write", "data-gesture": true }, main),
     button("one", s.writing, "One word"),
     button("back", none, "Back"),
-  ]}</p></div>`;
+  ]}</p><label class="temperature"><span>Temperature <b
+class="number">${s.temperature.toFixed(1)}</b></span>${slider("temperature", s, {
+    step: 0.1,
+    value: s.temperature,
+    "aria-valuetext": `temperature ${s.temperature.toFixed(1)}`,
+  })}</label></div>`;
 }
 
 /** What there is to say about the model and the text, most urgent first. */
@@ -233,7 +238,7 @@ function caption(s, story) {
   const choice = select("shows", { attention: "attention", surprise: "surprise" }, s.shows, {
     "aria-label": "What is marked at the words",
   });
-  const heads = select("head", [[0, "the mean of all heads"], ...HEADS], s.head, {
+  const heads = select("head", [[0, "all heads (mean)"], ...HEADS], s.head, {
     "aria-label": "Whose attention",
     disabled: story.kind !== "live",
   });
@@ -320,12 +325,6 @@ story.</p>`;
 <p class="title">${title}</p>
 <p class="legend"><span><i></i> the model</span>
 <span><i class="true"></i> the world, exactly</span></p>
-<label class="temperature"><span>Temperature <b
-class="number">${s.temperature.toFixed(1)}</b></span>${slider("temperature", s, {
-    step: 0.1,
-    value: s.temperature,
-    "aria-valuetext": `temperature ${s.temperature.toFixed(1)}`,
-  })}</label>
 <div data-part="bars">${rows.length ? rows.map(row) : empty}</div>
 <p class="hint">${
     isOld
@@ -349,12 +348,12 @@ function settings(s) {
   const known = TOP_K.some(([k]) => k === s.top_k);
   const choices = known ? TOP_K : [...TOP_K, [s.top_k, `${s.top_k} words`]];
   return html`<details class="settings"><summary>More settings, and what the cache saves</summary>
-<div class="more"><label><span>Draw from the most probable (top-k)</span>
+<div class="more"><label><span>Top-k: words to draw from</span>
 ${select("top_k", choices, s.top_k)}</label>
-<label><span>Draw from the most probable words that together have (top-p)
+<label><span>Top-p: words that together have
 <b class="number">${two(s.top_p)}</b></span>
 ${slider("top_p", s, { step: 0.05, value: s.top_p })}</label>
-<label><span>Seed: the same seed writes the same story</span>${element("input", {
+<label><span>Seed of the random numbers</span>${element("input", {
     type: "number",
     name: "seed",
     min: 0,
@@ -366,7 +365,7 @@ ${slider("top_p", s, { step: 0.05, value: s.top_p })}</label>
     type: "checkbox",
     name: "cache",
     checked: s.cache,
-  })} Keep the keys and values of earlier words (cache)</span></label>
+  })} Keep keys and values (cache)</span></label>
 ${costs(s)}</div></details>`;
 }
 
