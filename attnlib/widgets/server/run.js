@@ -1,4 +1,4 @@
-/** The scene "run": requests arrive, caches fill the memory, and users wait for more or less time. */
+/** The scene "run": requests arrive, caches fill the memory, and users wait. */
 import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
 import { LONGEST, PAGE, simulate } from "./simulation.js";
 
