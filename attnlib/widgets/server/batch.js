@@ -6,8 +6,8 @@ const HELD = 1000;
 const PROMPT = 1000;
 const STOPS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
-const LEFT = 74;
-const WIDE = 262;
+const LEFT = 80;
+const WIDE = 256;
 const LONGEST = 20; // milliseconds
 const CHART = { top: 214, tall: 126, least: 1.5, most: 4.5 }; // powers of ten of tokens a second
 
@@ -99,7 +99,7 @@ function picture(s) {
   const away = STOPS.map((n) => Math.abs(n - s.users));
   const rate = users / writing.seconds;
   return [
-    html`<div class="controls"><label class="main"><span>Readers at once
+    html`<div class="controls"><label class="main"><span>Users at once
 <b class="number">${whole}</b></span>${element("input", {
       type: "range",
       name: "users",

@@ -214,10 +214,15 @@ function charts(s, result) {
     text(duration(server.clock), LEFT + WIDE, between.top + between.tall + 17, "muted", {
       "text-anchor": "end",
     }),
-    line(`M${moment.toFixed(1)} 146V${between.top + between.tall}`, {
-      stroke: "var(--query)",
-      "stroke-width": 1.5,
-    }),
+    line(
+      Object.values(CHARTS)
+        .map(({ top, tall }) => `M${moment.toFixed(1)} ${top}v${tall}`)
+        .join(""),
+      {
+        stroke: "var(--query)",
+        "stroke-width": 1.5,
+      },
+    ),
   ];
 }
 
