@@ -59,7 +59,7 @@ BY_HAND = 3.0, 1 + np.exp(-2.0), np.array([4 + 2 * np.exp(-2.0)]), 2.0, 1.0, np.
 PLAIN = *part([0.5, 2.0, 1.0], 0, 5), *part([1.5, 0.2], 3, 5)
 
 merge_parts = Checker(
-    """Check the join of two partial results, Eq. (2) of "Serving many readers".
+    """Check the join of two partial results, Eq. (1) of "Serving many readers".
 
     The function takes m_1, l_1 and o_1 (d_v,) of one part of the keys of a query, and m_2, l_2 and
     o_2 (d_v,) of another: the largest score, the sum of the exponentials under it, and the blend.
@@ -163,7 +163,7 @@ def row(n, seed):
 THREE = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.7, 0.1])
 
 accept_draft = Checker(
-    """Check the rule of speculative decoding, Eq. (3) of "Serving many readers".
+    """Check the rule of speculative decoding, Eq. (2) of "Serving many readers".
 
     The function takes p and q (n,), the probabilities of the target and of the draft model, a token
     that was drawn from q, and chance, a random number from 0 to 1. It returns whether the token is
