@@ -1,4 +1,4 @@
-"""A server that writes for many readers at once: its passes, its memory and its delays, simulated.
+"""A server that writes for many users at once: its passes, its memory and its delays, simulated.
 
 Also the rule of speculative decoding. The letters are those of the papers.
 """
@@ -575,7 +575,7 @@ def quantile(pairs, q):
 
 
 def simulate(settings):
-    """Run a server and return what its readers notice, as a dict.
+    """Run a server and return what its users notice, as a dict.
 
     "throughput" is in tokens a second, from the first arrival to the last token; "first" and
     "between" have the median and the 99th percentile of the time to first token and of the time

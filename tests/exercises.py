@@ -70,23 +70,6 @@ OWN = {
         "keys[p % len(keys)] = key; values[p % len(keys)] = value; n = min(p, len(keys)); "
         "return attnlib.softmax(keys[:n] @ query / 8**0.5) @ values[:n], keys, values",
     ],
-    "my_merge": [
-        "return max(first[0], second[0]), first[1] + second[1], first[2] + second[2]",
-        "m = max(first[0], second[0]); a, b = np.exp(m - first[0]), np.exp(m - second[0]); "
-        "return m, a * first[1] + b * second[1], a * first[2] + b * second[2]",
-        "m = max(first[0], second[0]); a, b = np.exp(first[0] - m), np.exp(second[0] - m); "
-        "return m, a * first[1] + b * second[1], first[2] + second[2]",
-    ],
-    "my_accept": [
-        "return chance < q[token] / p[token], np.maximum(p - q, 0) / np.maximum(p - q, 0).sum()",
-        "return chance < p[token] / q[token], p",
-        "return chance < p[token] / q[token], abs(p - q) / abs(p - q).sum()",
-    ],
-    "my_pages": [
-        "return sum(-(-n // size) for n in lengths)",
-        "return -(-shared // size) + sum(-(-(n - shared) // size) for n in lengths)",
-        "return sum(n // size + 1 for n in lengths) - shared // size * (len(lengths) - 1)",
-    ],
     "two_steps": [
         "np.roll(tokens, 1)",
         "S = 50 * X @ X.T; return (attnlib.softmax(S) @ X).argmax(axis=-1)",

@@ -483,7 +483,7 @@ def test_mistakes_are_far_from_right(name):
 # Checkers whose functions take no floats, or return none.
 WITHOUT_FLOATS = {
     *("causal_mask", "padding_mask", "leak_test", "mean_cross_entropy", "sinusoidal_positions"),
-    *("merge_pair", "sample_tokens", "write_with_cache"),
+    *("count_pages", "merge_pair", "sample_tokens", "write_with_cache"),
 }
 
 
@@ -565,6 +565,8 @@ def test_sizes_are_distinct_primes(name):
         ),
         "cached_attention": lambda X, keys, values, *_: (*X.shape, *keys.shape, values.shape[1]),
         "online_softmax": lambda s, V, block: (*V.shape, block),
+        "merge_parts": lambda m_1, l_1, o_1, *_: o_1.shape,
+        "count_pages": lambda lengths, shared, size: (len(lengths), shared, size),
         "mean_cross_entropy": lambda model, sentence, start: (len(sentence), model([0]).shape[1]),
         "sample_tokens": lambda logits, temperature, draws: (len(logits), len(draws)),
         "top_k": lambda probabilities, k: (len(probabilities), k),

@@ -33,6 +33,7 @@ from attnlib.check.perplexities import perplexity
 from attnlib.check.relative import relative_bias
 from attnlib.check.running import runs_the_writer
 from attnlib.check.sampling import sample_tokens, top_k
+from attnlib.check.serving import accept_draft, count_pages, merge_parts
 from attnlib.check.sinusoids import sinusoidal_positions
 from attnlib.check.softmaxes import masked_softmax, softmax
 from attnlib.check.streaming import online_softmax
@@ -42,11 +43,13 @@ from attnlib.check.writing import write_with_cache
 __all__ = [
     "Checker",
     "Verdict",
+    "accept_draft",
     "attention",
     "attention_for_one_query",
     "cached_attention",
     "causal_mask",
     "copying_score",
+    "count_pages",
     "cross_attention",
     "grouped_attention",
     "layer_norm",
@@ -56,6 +59,7 @@ __all__ = [
     "mean_cross_entropy",
     "merge_heads",
     "merge_pair",
+    "merge_parts",
     "next_word",
     "online_softmax",
     "padding_mask",

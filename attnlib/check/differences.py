@@ -87,7 +87,7 @@ def wrong_dtype(part, right, name):
     """Return in words that a result of the right shape holds entries of another kind."""
     needed = KINDS[right.dtype.kind]
     if not right.ndim:
-        needed = "True or False" if right.dtype == bool else "a float"
+        needed = {"b": "True or False", "f": "a float"}.get(right.dtype.kind, "a whole number")
     if part.dtype.kind not in KINDS:
         return f"Expected {needed}, but {article(name)} has the dtype {part.dtype}."
     words = f"Expected {needed}, but you returned {KINDS[part.dtype.kind]} ({part.dtype})."

@@ -50,9 +50,9 @@ def test_crowded_memory_preempts_in_both():
     assert js(widget, "compute(state)")["preempted"] == widget.noticed["preempted"] > 0
 
 
-@pytest.mark.parametrize("readers", [1, 7, 64, 256])
-def test_a_pass_takes_as_long_in_both(readers):
-    widget = Server(readers=readers)
+@pytest.mark.parametrize("users", [1, 7, 64, 256])
+def test_a_pass_takes_as_long_in_both(users):
+    widget = Server(users=users)
     found = js(widget, "compute(state)")
     for work, time in widget.times.items():
         assert found[work]["seconds"] == pytest.approx(time, rel=1e-12)

@@ -49,10 +49,10 @@ const MODELS = {
 const SHARED = { "4096 32 32": 4, "4096 32 36": 4, "8192 64 80": 8, "16384 128 126": 16 };
 const BLOCK = 128;
 /**
- * FLOPs per byte from which an A100 does not wait: those a second, in 16-bit floats, by its bytes a
- * second (NVIDIA's data sheet).
+ * FLOPs per byte from which an H100 does not wait: those a second, in 16-bit floats, by its bytes a
+ * second (NVIDIA's white paper).
  */
-const RIDGE = 312 / 1.555;
+const RIDGE = 989.4 / 3.35;
 const STOPS = Array.from({ length: 27 }, (_, half) => Math.round(2 ** (7 + half / 2)));
 
 /** The curves of the memory, on a 360 x 240 sheet; powers of 2 of tokens, of 10 of bytes. */
@@ -364,7 +364,7 @@ ${number("fits", fits(found, s) ? "this text does" : "this text does not")}</spa
 <p class="cell">The curves show the weights of one layer and the cache of all layers, and the dashed
 line shows the memory that there is. The parameters are not counted, and d_ff is 4
 d_model.</p></div></details>`,
-    html`<p class="cell">Scores and average on an A100, with 312 tera-FLOPs and 1.555 terabytes a
+    html`<p class="cell">Scores and average on an H100, with 989 tera-FLOPs and 3.35 terabytes a
 second.</p>`,
     () => html`<div class="visually-hidden" data-part="table">${numbers(s)}</div>`,
   ];

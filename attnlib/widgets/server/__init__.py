@@ -1,4 +1,4 @@
-"""Server: one pass for many readers, and a server that is simulated pass by pass."""
+"""Server: one pass for many users, and a server that is simulated pass by pass."""
 
 import traitlets
 
@@ -7,20 +7,20 @@ from attnlib.widgets.kit.base import CourseWidget, Whole
 
 SCENES = ("pass", "run")
 AT_ONCE = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-HELD, PROMPT = 1000, 1000  # tokens in the cache of a reader, and in the prompt, of the scene "pass"
+HELD, PROMPT = 1000, 1000  # tokens in the cache of a user, and in the prompt, of the scene "pass"
 
 
 class Server(CourseWidget):
     """What a server of Llama 3.1 8B on one H100 can do, by the roofline.
 
-    In the scene "pass", one pass writes a token for each of so many readers. In the scene "run",
+    In the scene "pass", one pass writes a token for each of so many users. In the scene "run",
     requests arrive, and their caches fill the memory; `attnlib.serving` says how.
 
     Parameters
     ----------
     scene : {"pass", "run"}
         What is drawn.
-    readers : int
+    users : int
         Of the scene "pass", 1 to 256, each with 1,000 tokens in the cache.
     rate : int
         Requests a second, 1 to 100.
@@ -47,7 +47,7 @@ class Server(CourseWidget):
     """
 
     scene = traitlets.Enum(SCENES, "pass").tag(sync=True)
-    readers = Whole(1, 256, 1).tag(sync=True)
+    users = Whole(1, 256, 1).tag(sync=True)
     rate = Whole(1, 100, 40).tag(sync=True)
     at_once = traitlets.Enum(AT_ONCE, 256).tag(sync=True)
     continuous = traitlets.Bool(False).tag(sync=True)
@@ -74,14 +74,14 @@ class Server(CourseWidget):
 
     @property
     def noticed(self):
-        """What the readers notice in the scene "run", as `attnlib.serving.simulate` returns it."""
+        """What the users notice in the scene "run", as `attnlib.serving.simulate` returns it."""
         return serving.simulate(self.settings)
 
     @property
     def times(self):
         """Seconds of one pass in the scene "pass": {"writing": ..., "reading": ...}."""
         model, processor = serving.LLAMA_8B, serving.H100
-        n, bytes_ = self.readers, model.cache_bytes()
+        n, bytes_ = self.users, model.cache_bytes()
         pairs = PROMPT * (PROMPT + 1) // 2
         writing = serving.pass_work(model, n, n, n * HELD, n * HELD, bytes_)
         reading = serving.pass_work(model, PROMPT, 1, pairs, PROMPT, bytes_)

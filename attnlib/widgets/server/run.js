@@ -1,4 +1,4 @@
-/** The scene "run": requests arrive, caches fill the memory, and readers wait more or less long. */
+/** The scene "run": requests arrive, caches fill the memory, and users wait. */
 import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
 import { LONGEST, PAGE, simulate } from "./simulation.js";
 
@@ -214,10 +214,15 @@ function charts(s, result) {
     text(duration(server.clock), LEFT + WIDE, between.top + between.tall + 17, "muted", {
       "text-anchor": "end",
     }),
-    line(`M${moment.toFixed(1)} 146V${between.top + between.tall}`, {
-      stroke: "var(--query)",
-      "stroke-width": 1.5,
-    }),
+    line(
+      Object.values(CHARTS)
+        .map(({ top, tall }) => `M${moment.toFixed(1)} ${top}v${tall}`)
+        .join(""),
+      {
+        stroke: "var(--query)",
+        "stroke-width": 1.5,
+      },
+    ),
   ];
 }
 

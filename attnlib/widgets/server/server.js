@@ -1,5 +1,5 @@
 /**
- * Server: one pass for many readers, and a server that is simulated pass by pass.
+ * Server: one pass for many users, and a server that is simulated pass by pass.
  */
 import { batch } from "./batch.js";
 import { run } from "./run.js";
@@ -12,8 +12,8 @@ export const layout = "abh-instrument";
 export const pageState = { playing: false };
 export const label = (s) => SCENES[s.scene].label;
 
-/** What can glide: the number of readers, as doublings. */
-export const pose = (s) => [Math.log2(s.readers)];
+/** What can glide: the number of users, as doublings. */
+export const pose = (s) => [Math.log2(s.users)];
 
 /** The numbers of the scene, as attnlib computes them in Python. */
 export function compute(s) {

@@ -48,8 +48,8 @@ const seconds = ([flops, moved, attention, kept]) =>
   Math.max(flops / H100.flops, moved / H100.bandwidth) +
   Math.max(attention / H100.flops, kept / H100.bandwidth);
 
-/** One pass that writes a token for each of so many readers, and one that reads a prompt. */
-export function onePass(readers, held, prompt) {
+/** One pass that writes a token for each of so many users, and one that reads a prompt. */
+export function onePass(users, held, prompt) {
   const bytes = cacheBytes(LLAMA_8B, 2);
   const pairs = (prompt * (prompt + 1)) / 2;
   const parts = (work) => ({
@@ -60,7 +60,7 @@ export function onePass(readers, held, prompt) {
     caches: work[3] / H100.bandwidth,
   });
   return {
-    writing: parts(passWork(LLAMA_8B, readers, readers, readers * held, readers * held, bytes)),
+    writing: parts(passWork(LLAMA_8B, users, users, users * held, users * held, bytes)),
     reading: parts(passWork(LLAMA_8B, prompt, 1, pairs, prompt, bytes)),
   };
 }
@@ -340,7 +340,7 @@ const quantiles = (pairs) => {
   return [quantile(pairs, 0.5), quantile(pairs, 0.99)];
 };
 
-/** What the readers of a server notice; and the server, with its passes and moments. */
+/** What the users of a server notice; and the server, with its passes and moments. */
 export function simulate(settings) {
   const server = new Server(settings).run();
   const { requests, busy } = server;
