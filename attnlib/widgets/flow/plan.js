@@ -89,7 +89,7 @@ const BLOCKS = {
   O: ["Z W_O", "attended", "ink", "join"],
   N1: ["X′", "added, normed", "ink", "add1"],
   H: ["H", "hidden", "ink", "think"],
-  F: ["FFN", "thought", "ink", "think"],
+  F: ["FFN", "to be added", "ink", "think"],
   N2: ["X″", "added, normed", "ink", "add2"],
   P: ["L", "logits", "ink", "words"],
 };
@@ -268,7 +268,7 @@ const WRITING = {
   },
   words: {
     title: "Logits",
-    says: "A column for each word that can be written. Row times column is the logit of the word.",
+    says: "A column for each word that can be written. The dot product of the row with a column is the logit of that word.",
   },
   shares: {
     title: "Probabilities",
