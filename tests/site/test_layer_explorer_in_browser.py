@@ -34,7 +34,7 @@ def test_keyboard_alone_moves_everything(page, addresses):
     press("Tab", "Space", residual=False)
     press("Tab", "Tab", "End", depth=24)  # past the button that plays
     press("Home", "ArrowRight", depth=2)
-    press("Tab", "ArrowDown", norm="pre")
+    press("Tab", "Enter", "Tab", "ArrowDown", norm="pre")  # open the other switches
     press("ArrowDown", norm="none")
     press("Tab", "Space", feed_forward=False)
     press("Tab", "Enter", seed=1)
@@ -74,6 +74,7 @@ def test_without_the_residual_the_layers_are_played_at_first_sight(browser, tmp_
 def test_a_tap_throws_a_switch_and_its_words_do_so_too(browser, addresses):
     with phone(browser, addresses["http"]) as page:
         page.get_by_role("checkbox", name="Residual").tap()
+        page.get_by_text("More switches").tap()
         page.get_by_text("Feed-forward", exact=True).tap()
         assert shown(page) == repr(LayerExplorer(residual=False, feed_forward=False))
 
@@ -81,5 +82,6 @@ def test_a_tap_throws_a_switch_and_its_words_do_so_too(browser, addresses):
 def test_the_last_weights_are_followed_by_the_first(page, addresses):
     wake(page, addresses["http"])
     page.evaluate("document.querySelector('.widget-slot').model.set('seed', 999)")
+    page.get_by_text("More switches").click()
     page.get_by_role("button", name="New weights").click()
     assert shown(page) == repr(LayerExplorer(seed=0))

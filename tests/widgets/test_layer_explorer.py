@@ -88,13 +88,6 @@ def test_distance_of_rows_done_by_hand():
     np.testing.assert_allclose(found, [math.sqrt(0.5), 0, 1])
 
 
-def cosines(explorer):
-    """Return the cosine between any two of the last token vectors, (7, 7)."""
-    last = explorer.states[-1]
-    lengths = np.linalg.norm(last, axis=-1)
-    return last @ last.T / np.outer(lengths, lengths)
-
-
 # ---------------------------------------------------------------- what there is to see, measured
 
 
@@ -180,7 +173,6 @@ def test_javascript_computes_what_attnlib_computes(residual, norm, feed_forward)
     )
     found = js(explorer, "compute(state)")
     assert_states(found["states"], explorer)
-    np.testing.assert_allclose(found["cosines"], cosines(explorer), rtol=0, atol=1e-9)
     for name, curve in explorer.curves.items():
         # Below 1e-13 a distance is what rounding left, which no two programs share.
         atol = 1e-13 if "distance" in name else 0
@@ -227,8 +219,8 @@ def test_the_picture_says_the_numbers(explorer):
     series = ["distance", "norm", "distance_full", "norm_full"]
     for found, wanted, digits in zip(
         soup.find_all("table"),
-        (last, cosines(explorer), np.stack([curves[name] for name in series], axis=1)),
-        ([2] * 16, [2] * 7, [3, 2, 3, 2]),
+        (last, np.stack([curves[name] for name in series], axis=1)),
+        ([2] * 16, [3, 2, 3, 2]),
         strict=True,
     ):
         rows = [row.find_all("td") for row in found.find_all("tr")[1:]]
@@ -242,36 +234,27 @@ def test_the_picture_says_the_numbers(explorer):
 def test_the_picture_draws_the_numbers(explorer):
     svg = picture(explorer).svg
     last = explorer.states[-1]
-    for part, matrix, top, width, height in (
-        ("vectors", last / np.abs(last).max(), 24, 18.5, 18),
-        ("cosines", cosines(explorer), 208, 15, 15),
-    ):
-        drawn = np.zeros(matrix.shape)
-        for where, sign in (("above", 1), ("below", -1)):
-            path = svg.select_one(f"[data-part={part}_{where}]")["d"]
-            for x, y, side in re.findall(r"M(\S+) (\S+?)h(\S+?)v", path):
-                x, y, side = float(x), float(y), float(side)
-                i, j = int((y + side / 2 - top) / height), int((x + side / 2 - 52) / width)
-                # The outline of a hollow square adds to it.
-                drawn[i, j] = sign * ((side + (sign < 0)) / (0.9 * min(width, height))) ** 2
-        hidden = (0.9 * min(width, height)) ** -2  # a hollow square that is all outline
-        np.testing.assert_allclose(drawn, matrix, rtol=0, atol=max(0.01, hidden))
-    for name, left, wide, floor, height, low, high in (
-        ("norm", 218, 132, 313, 105, -1, 2),
-        ("distance", 52, 296, 464, 92, -8, 0),
-    ):
-        for part, curve in (("line", name), ("full", f"{name}_full")):
-            path = svg.select_one(f"[data-part={name}_{part}]")["d"]
-            x, y = np.array([corner.split() for corner in path[1:].split("L")], float).T
-            np.testing.assert_allclose((x - left) * 24 / wide, np.arange(25), atol=0.01)
-            powers = np.log10(np.clip(explorer.curves[curve], 10.0**low, 10.0**high))
-            found = low + (floor - y) * (high - low) / height
-            np.testing.assert_allclose(found, powers, rtol=0, atol=0.005)
-    dots = [(float(dot["cx"]), float(dot["cy"])) for dot in svg.find_all("circle")]
-    for (x, y), name in zip(dots, ("norm", "distance"), strict=True):
-        corners = svg.select_one(f"[data-part={name}_line]")["d"][1:].split("L")
-        here = [float(number) for number in corners[explorer.depth].split()]
-        assert (x, y) == pytest.approx(here, abs=0.06)
+    matrix, (top, width, height) = last / np.abs(last).max(), (24, 18.5, 18)
+    drawn = np.zeros(matrix.shape)
+    for where, sign in (("above", 1), ("below", -1)):
+        path = svg.select_one(f"[data-part=vectors_{where}]")["d"]
+        for x, y, side in re.findall(r"M(\S+) (\S+?)h(\S+?)v", path):
+            x, y, side = float(x), float(y), float(side)
+            i, j = int((y + side / 2 - top) / height), int((x + side / 2 - 52) / width)
+            # The outline of a hollow square adds to it.
+            drawn[i, j] = sign * ((side + (sign < 0)) / (0.9 * min(width, height))) ** 2
+    hidden = (0.9 * min(width, height)) ** -2  # a hollow square that is all outline
+    np.testing.assert_allclose(drawn, matrix, rtol=0, atol=max(0.01, hidden))
+    for part, curve in (("line", "distance"), ("full", "distance_full")):
+        path = svg.select_one(f"[data-part=distance_{part}]")["d"]
+        x, y = np.array([corner.split() for corner in path[1:].split("L")], float).T
+        np.testing.assert_allclose((x - 52) * 24 / 296, np.arange(25), atol=0.01)
+        powers = np.log10(np.clip(explorer.curves[curve], 1e-8, 1))
+        np.testing.assert_allclose(-8 + (304 - y) * 8 / 92, powers, rtol=0, atol=0.005)
+    corners = svg.select_one("[data-part=distance_line]")["d"][1:].split("L")
+    here = [float(number) for number in corners[explorer.depth].split()]
+    dot = svg.circle
+    assert (float(dot["cx"]), float(dot["cy"])) == pytest.approx(here, abs=0.06)
 
 
 def test_one_layer_is_one():

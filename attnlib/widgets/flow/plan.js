@@ -89,7 +89,7 @@ const BLOCKS = {
   O: ["Z W_O", "attended", "ink", "join"],
   N1: ["X′", "added, normed", "ink", "add1"],
   H: ["H", "hidden", "ink", "think"],
-  F: ["FFN", "thought", "ink", "think"],
+  F: ["FFN", "to be added", "ink", "think"],
   N2: ["X″", "added, normed", "ink", "add2"],
   P: ["L", "logits", "ink", "words"],
 };
@@ -205,8 +205,8 @@ const STAGES = {
   ],
   words: [
     "Logits",
-    "A table has a column for every word that can be written. Output times column is the logit " +
-      "of that word.",
+    "A table has a column for every word that can be written. The dot product of the output " +
+      "with a column is the logit of that word.",
     "P",
     "say",
     3,
@@ -246,8 +246,8 @@ const WRITING = {
   },
   scores: {
     says:
-      "Each {Q:query} is multiplied by each {K:key}. Two minus signs make a large score as well " +
-      "as two plus signs do.",
+      "Each {Q:query} is multiplied by each {K:key}. Two minus signs give just as large a " +
+      "score as two plus signs.",
   },
   softmax: { equation: "{A:A} = softmax( S )" },
   join: {
@@ -268,7 +268,9 @@ const WRITING = {
   },
   words: {
     title: "Logits",
-    says: "A column for each word that can be written. Row times column is the logit of the word.",
+    says:
+      "A column for each word that can be written. The dot product of the row with a column is " +
+      "the logit of that word.",
   },
   shares: {
     title: "Probabilities",
@@ -281,7 +283,6 @@ const WORDS = {
   M: "the rows of the text",
   X: "the last word",
   N1: "added",
-  F: "to be added",
   N2: "added",
 };
 const ASKED = {

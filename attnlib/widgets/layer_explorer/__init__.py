@@ -51,9 +51,9 @@ class LayerExplorer(CourseWidget):
     Each of the layers has weights of its own: 4 heads, d_model = 16, d_ff = 64, ReLU. They are
     uniform random numbers as wide as those that torch.nn.TransformerEncoderLayer starts with;
     the biases are 0, and there is no norm after the last layer. Without a residual a sublayer
-    hands on its output alone. The widget shows the vectors after `depth` layers, the cosines
-    between them, and how far they are apart and how long they are at every depth up to 24,
-    beside the full block of the paper (residual, post-norm, feed-forward) with the same weights.
+    hands on its output alone. The widget shows the vectors after `depth` layers, and how far they
+    are apart at every depth up to 24, beside the full block of the paper (residual, post-norm,
+    feed-forward) with the same weights.
 
     Without a residual the tokens are one vector after two to four layers, whatever the rest. A
     feed-forward network with such weights does not stop that, and slows it for some seeds only.

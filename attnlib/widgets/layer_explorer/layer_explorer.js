@@ -17,36 +17,11 @@ const SAME = 1e-3; // below this distance the tokens count as one vector
 const NOISE = 1e-12; // what is left below this distance is rounding
 const FULL = [true, "post", true]; // the block that the others are compared with
 
-/** The drawing, in units of a 360 x 512 sheet. */
+/** The drawing, in units of a 360 x 352 sheet. */
 const LEFT = 52;
-const GRIDS = {
-  vectors: { top: 24, width: 18.5, height: 18 },
-  cosines: { top: 208, width: 15, height: 15 },
-};
-const PLOTS = {
-  norm: {
-    title: ["Mean length", 186, 194],
-    ticks: ["≤0.1", "1", "10", "100"],
-    depths: [0, 12, 24],
-    left: 218,
-    wide: 132,
-    floor: 313,
-    height: 105,
-    low: -1,
-    high: 2,
-  },
-  distance: {
-    title: ["Own share, layer by layer", 2, 358],
-    ticks: ["≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"],
-    depths: [0, 6, 12, 18, 24],
-    left: LEFT,
-    wide: 296,
-    floor: 464,
-    height: 92,
-    low: -8,
-    high: 0,
-  },
-};
+const GRID = { top: 24, width: 18.5, height: 18 };
+const PLOT = { wide: 296, floor: 304, height: 92, low: -8 };
+const TICKS = ["≤10⁻⁸", "10⁻⁶", "10⁻⁴", "10⁻²", "1"];
 const BOLD = { stroke: "var(--ink)", "stroke-width": 2.5 };
 const DASHED = { stroke: "var(--muted)", "stroke-width": 1.5, "stroke-dasharray": "5 3" };
 
@@ -157,10 +132,8 @@ export function compute({ residual, norm, feed_forward, depth, seed }) {
   const stack = stackOf(residual, norm, feed_forward, seed);
   const full = stackOf(...FULL, seed);
   const states = stack.states.slice(0, depth + 1);
-  const unit = states[depth].map((row) => row.map((entry) => entry / length(row)));
   return {
     states,
-    cosines: dotProducts(unit, unit, D_MODEL),
     curves: {
       distance: stack.distance,
       norm: stack.norm,
@@ -198,8 +171,8 @@ const verdict = ({ distance }, depth) =>
  * A matrix as squares whose area is the size of each entry: filled above 0, hollow below; its rows
  * are tokens.
  */
-function squares(part, matrix) {
-  const { top, width, height } = GRIDS[part];
+function squares(matrix) {
+  const { top, width, height } = GRID;
   const most = 0.9 * Math.min(width, height);
   let [above, below] = ["", ""];
   matrix.forEach((row, i) =>
@@ -220,64 +193,56 @@ function squares(part, matrix) {
     TOKENS.map((token, i) =>
       text(token, LEFT - 7, top + (i + 0.5) * height + 4, "muted", { "text-anchor": "end" }),
     ),
-    element("path", { d: above, fill: "var(--ink)", "data-part": `${part}_above` }),
-    line(below, { stroke: "var(--ink)", "data-part": `${part}_below` }),
+    element("path", { d: above, fill: "var(--ink)", "data-part": "vectors_above" }),
+    line(below, { stroke: "var(--ink)", "data-part": "vectors_below" }),
   ];
 }
 
 /**
- * A number of this stack and of the full block against depth, on a scale of powers of ten that
- * stops at both ends.
+ * The own share of this stack and of the full block against depth, on a scale of powers of ten
+ * that stops at its lower end.
  */
-function plot(name, depth, curves, reached) {
-  const { title, ticks, depths, left, wide, floor, height, low, high } = PLOTS[name];
-  const x = (i) => left + (wide * i) / MAX_DEPTH;
-  const y = (value) =>
-    floor - (height * (Math.min(Math.max(Math.log10(value), low), high) - low)) / (high - low);
+function plot(depth, { distance, distance_full }, reached) {
+  const { wide, floor, height, low } = PLOT;
+  const x = (i) => LEFT + (wide * i) / MAX_DEPTH;
+  const y = (value) => floor - height * (1 - Math.max(Math.log10(value), low) / low);
   const path = (values) =>
     `M${values.map((value, i) => `${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
-  const level = (i) => floor - (height * i) / (ticks.length - 1);
+  const level = (i) => floor - (height * i) / (TICKS.length - 1);
   return [
-    text(title[0], title[1], title[2], "ink"),
-    line(`M${left} ${floor - height}V${floor}h${wide}`),
-    ticks.map((tick, i) => text(tick, left - 5, level(i) + 4, "muted", { "text-anchor": "end" })),
-    depths.map((i) => text(i, x(i), floor + 16, "muted", { "text-anchor": "middle" })),
-    line(path(curves[`${name}_full`]), { ...DASHED, "data-part": `${name}_full` }),
-    line(path(curves[name].slice(0, reached + 1)), { ...BOLD, "data-part": `${name}_line` }),
+    text("Own share, layer by layer", 2, 198, "ink"),
+    line(`M${LEFT} ${floor - height}V${floor}h${wide}`),
+    TICKS.map((tick, i) => text(tick, LEFT - 5, level(i) + 4, "muted", { "text-anchor": "end" })),
+    [0, 6, 12, 18, 24].map((i) => text(i, x(i), floor + 16, "muted", { "text-anchor": "middle" })),
+    line(path(distance_full), { ...DASHED, "data-part": "distance_full" }),
+    line(path(distance.slice(0, reached + 1)), { ...BOLD, "data-part": "distance_line" }),
     line(`M${x(depth).toFixed(1)} ${floor - height}V${floor}`, {
       stroke: "var(--muted)",
       "stroke-width": 1,
     }),
-    element("circle", { cx: x(depth), cy: y(curves[name][depth]), r: 4, fill: "var(--ink)" }),
+    element("circle", { cx: x(depth), cy: y(distance[depth]), r: 4, fill: "var(--ink)" }),
   ];
 }
 
-function drawing({ depth, played }, { states, cosines, curves }) {
+function drawing({ depth, played }, { states, curves }) {
   const last = states[depth];
   const largest = Math.max(...last.flat().map(Math.abs));
   return sheet(
     "sheet",
     360,
-    512,
-    `Token vectors, the cosines between them, and two curves against depth. ` +
-      `${verdict(curves, depth)} Mean length ${size(curves.norm[depth])}. The tables below hold ` +
-      `the numbers.`,
+    352,
+    `Token vectors, and their own share against depth. ${verdict(curves, depth)} ` +
+      `The tables below hold the numbers.`,
     text(`${TOKENS.length} words × ${D_MODEL} numbers, after ${layers(depth)}`, 2, 14, "ink"),
     text(`filled > 0, hollow < 0; largest ${size(largest)}`, LEFT, 167, "muted", {
       "data-part": "scale",
     }),
-    text("Cosine between words", 2, 194, "ink"),
-    text("filled: 1, hollow: −1", 2, 329),
-    squares(
-      "vectors",
-      last.map((row) => row.map((x) => x / largest)),
-    ),
-    squares("cosines", cosines),
-    Object.keys(PLOTS).map((name) => plot(name, depth, curves, played ?? MAX_DEPTH)),
-    line("M0 499h22", BOLD),
-    text("as set", 28, 503, "ink"),
-    line("M84 499h22", DASHED),
-    text("residual, post-norm, feed-forward", 112, 503, "ink"),
+    squares(last.map((row) => row.map((x) => x / largest))),
+    plot(depth, curves, played ?? MAX_DEPTH),
+    line("M0 339h22", BOLD),
+    text("as set", 28, 343, "ink"),
+    line("M84 339h22", DASHED),
+    text("residual, post-norm, feed-forward", 112, 343, "ink"),
   );
 }
 
@@ -296,10 +261,12 @@ export function picture(state) {
     }</button>
 <label class="wide"><span>Layers <b class="number">${s.depth}</b></span>
 ${slider("depth", s, { min: Math.min(s.depth, 1), value: s.depth })}</label>
+<details class="wide"><summary>More switches</summary><div class="more">
 <label><span>Layer norm</span>
 ${select("norm", NORMS, s.norm)}</label>
 <label class="switch">${check("feed_forward")}
 <span>Feed-forward</span></label>
+${renew}</div></details>
 </div>`,
     html`<div class="readout">
 <p><span class="big" data-part="distance">${brief(curves.distance[s.depth])}</span>
@@ -307,7 +274,7 @@ ${select("norm", NORMS, s.norm)}</label>
 <p><span class="big" data-part="norm_value">${size(curves.norm[s.depth])}</span>
 <span>mean length of a word’s vector</span></p>
 <p class="verdict">${verdict(curves, s.depth)}</p>
-${buttons(renew)}</div>`,
+${buttons()}</div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
     html`<p class="cell">Random weights, number ${s.seed}, as small as those
 PyTorch starts with. ${N_HEADS} heads, d<sub>model</sub> = ${D_MODEL},
@@ -317,7 +284,7 @@ d<sub>ff</sub> = ${D_FF}.</p>`,
 }
 
 /** The picture in numbers. */
-function tables({ depth }, { states, cosines, curves }) {
+function tables({ depth }, { states, curves }) {
   const named = (rows, cell) => rows.map((row, i) => [TOKENS[i], ...row.map(cell)]);
   const { distance, norm, distance_full, norm_full } = curves;
   return html`<div class="visually-hidden">
@@ -326,7 +293,6 @@ ${table(
   ["", ...states[0][0].map((_, i) => `number ${i + 1}`)],
   named(states[depth], size),
 )}
-${table("Cosine between tokens after the last layer", ["", ...TOKENS], named(cosines, fixed))}
 ${table(
   "Layer by layer",
   ["", "own share", "mean length", "own share, full block", "mean length, full block"],

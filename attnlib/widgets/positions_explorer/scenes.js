@@ -240,7 +240,7 @@ function clocksSheet({ pairs }, { position: p, distance: k }) {
     const [x, y] = [42 + 172 * (i % 2), 72 + 96 * (i >> 1)];
     const round = (2 * Math.PI) / pair.turn;
     const lines = [
-      "round in",
+      "full turn in",
       `${brief(round)}${round < 1e4 ? " words" : ""}`,
       `turns ${short(k * pair.turn)}`,
       `cos ${signed(pair.cosine)}`,
@@ -264,8 +264,8 @@ function clocksSheet({ pairs }, { position: p, distance: k }) {
 }
 
 const walk = ({ position }) => [
-  button("on1", "1 word on", { disabled: position > 62 }),
-  button("on10", "10 words on", { disabled: position > 53 }),
+  button("on1", "1 word further", { disabled: position > 62 }),
+  button("on10", "10 words further", { disabled: position > 53 }),
 ];
 
 const places = (s) => [
@@ -280,10 +280,9 @@ export function clocking(s, base) {
   return [
     html`<div class="controls two">${places(s)}${base}${buttons(...walk(s))}</div>`,
     html`<div class="stage">${clocksSheet(now, s)}</div>`,
-    html`<div class="readout"><p>PE(${s.position}) · PE(${s.position + s.distance})</p>
+    html`<div class="readout"><p>Sum of the cosines</p>
 <p><b class="big" data-part="match">${signed(now.match)}</b></p>
-<p class="said">${many(s.distance, "word")} apart: the sum of
-${many(n, "cosine")}${all}.</p></div>`,
+<p class="said">${many(s.distance, "word")} apart, ${many(n, "clock")}${all}.</p></div>`,
     () =>
       html`<div class="visually-hidden">${table(
         "The clocks",
@@ -362,7 +361,7 @@ ${s.position + s.distance}</span>
 <p class="said">The key is ${many(s.distance, "word")} back. Dashed: before turning.</p></div>`,
     () =>
       html`<div class="visually-hidden">${table(
-        "The pairs, turned",
+        "The pairs after turning",
         ["pair", "query", "key", "adds to the score"],
         turned({ ...s, moving: null }).pairs.map(({ query, key, score }, i) => [
           i,
