@@ -294,8 +294,8 @@ def test_hooks_on_the_encoder_of_transformers_agree(monkeypatch):
     from safetensors.numpy import load
     from transformers import BertConfig, BertModel
 
-    published = {name: np.float64(array) for name, array in load(content["model.safetensors"]).items()
-                 if array.dtype.kind == "f"}  # fmt: skip
+    arrays = load(content["model.safetensors"])
+    published = {name: np.float64(a) for name, a in arrays.items() if a.dtype.kind == "f"}
     model = MiniLM(published, model.tokenizer)
     config = BertConfig(
         hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
