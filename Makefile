@@ -6,7 +6,7 @@ VENV := .venv/bin/python
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help install ready browser book pdf serve lab test faults lint refresh train atlas bench sheets lock licences clean
+.PHONY: help install ready browser book pdf serve lab test faults lint refresh train atlas bench sheets lock licenses clean
 
 # Some images of containers set it. Then each kernel and each build would compile all packages anew,
 # which takes longer than what it then does.
@@ -83,8 +83,8 @@ lock: install ## pin the packages of pyproject.toml in requirements.txt, with ha
 	@$(HASHED) --all-extras --no-emit-package torch --output-file requirements.lock
 	@$(HASHED) --extra book --output-file requirements-book.lock
 
-licences: install ## list the licences of what the site is made with in THIRD-PARTY.txt
-	@$(VENV) -m tools.licences
+licenses: install ## list the licenses of what the site is made with in THIRD-PARTY.txt
+	@$(VENV) -m tools.licenses
 
 clean: ## remove what was built; .venv stays
 	rm -rf _build

@@ -1,4 +1,4 @@
-"""A rule for an attention head, scored on many texts beside a rule that ignores the words."""
+"""A rule for an attention head, scored on many texts beside two simple rivals and chance."""
 
 import functools
 import operator
@@ -66,14 +66,17 @@ class Judgment:
     ----------
     n_positions, n_right : int
         Positions at which the rule names one, and those at which it is right.
-    rule, fixed, chance : tuple of float
+    rule, fixed, by_token, chance : tuple of float
         The share of positions that are right, in the first half and in the half held back: of the
-        rule, of the best rule that ignores the words, and of a random choice.
+        rule, of the best rule that ignores the words, of the best answer for each current token,
+        and of a random choice.
     names_of_fixed : tuple of str
         What that fixed rule says in each half; it was chosen in the other one.
     lead, error : float
         By how much the rule is ahead of the fixed one in the half held back, and the standard
         error of this number over the texts.
+    lead_by_token, error_by_token : float
+        The same beside one answer for each token.
     n_texts : int
         Texts of the half held back in which the rule named a position.
     """
@@ -84,10 +87,13 @@ class Judgment:
     n_right: int
     rule: tuple
     fixed: tuple
+    by_token: tuple
     chance: tuple
     names_of_fixed: tuple
     lead: float
     error: float
+    lead_by_token: float
+    error_by_token: float
     n_texts: int
     failures: tuple
 
@@ -96,12 +102,18 @@ class Judgment:
         """Whether the lead is more than two standard errors, over enough texts."""
         return self.n_texts >= FEWEST and self.lead > 2 * self.error
 
+    @property
+    def beats_by_token(self):
+        """Whether the same holds beside one answer for each token."""
+        return self.n_texts >= FEWEST and self.lead_by_token > 2 * self.error_by_token
+
     def __repr__(self):
         """Return the scores, what they say, and a few positions at which the rule fails."""
         if not self.n_positions:
             return f"{self.title}\nThe rule returned None everywhere, so there is nothing to judge."
         names = " or ".join(dict.fromkeys(self.names_of_fixed))
-        rows = [("your rule", self.rule), ("fixed rule", self.fixed), ("chance", self.chance)]
+        rows = [("your rule", self.rule), ("fixed rule", self.fixed)]
+        rows += [("by token", self.by_token), ("chance", self.chance)]
         lines = [
             self.title,
             f"Positions judged: {self.n_positions:,}.",
@@ -111,24 +123,32 @@ class Judgment:
             "share right  shown  held back",
             *(f"{name:11}  {a:5.2f}  {b:9.2f}".replace("nan", "  –") for name, (a, b) in rows),
             "",
-            self._verdict(),
+            *self._verdicts(),
         ]
         if self.failures:
             lines += ["", "Where it fails, in the texts that are shown:", *self.failures]
         return "\n".join(lines)
 
-    def _verdict(self):
+    def _verdicts(self):
         if self.n_texts < FEWEST:
-            return f"Only {self.n_texts} texts held back have such a position: too few to say more."
-        margin = f"{abs(self.lead):.2f} ± {self.error:.2f}"
-        if self.beats_fixed:
-            return f"Your rule is ahead of the fixed one by {margin}."
-        if self.lead < -2 * self.error:
-            return f"Your rule is behind the fixed one by {margin}."
-        if self.lead == self.error == 0:
-            return "Your rule is right exactly as often as the fixed one."
-        lead = f"{self.lead:+.2f} ± {self.error:.2f}"
-        return f"No clear difference between your rule and the fixed one: {lead}."
+            said = f"Only {self.n_texts} texts held back have such a position: too few to say more."
+            return [said]
+        return [
+            _verdict("the fixed rule", self.lead, self.error),
+            _verdict("one answer for each token", self.lead_by_token, self.error_by_token),
+        ]
+
+
+def _verdict(rival, lead, error):
+    """Return whether a rule is ahead of a rival, in words."""
+    margin = f"{abs(lead):.2f} ± {error:.2f}"
+    if lead > 2 * error:
+        return f"Your rule is ahead of {rival} by {margin}."
+    if lead < -2 * error:
+        return f"Your rule is behind {rival} by {margin}."
+    if lead == error == 0:
+        return f"Your rule is right exactly as often as {rival}."
+    return f"No clear difference between your rule and {rival}: {lead:+.2f} ± {error:.2f}."
 
 
 def judge(rule, model, layer, head):
@@ -150,9 +170,11 @@ def judge(rule, model, layer, head):
     Returns
     -------
     Judgment
-        Printed, it shows the scores beside those of a fixed rule and of chance. The fixed rule
+        Printed, it shows the scores beside those of two rivals and of chance. The fixed rule
         ignores the words. It always names the first token, the last, or one at the same
         distance; the best of these is chosen in the other half of the texts, at the same positions.
+        The rule by token makes this choice for each current token by itself, and falls back on the
+        fixed rule where the other half does not have the token.
 
     Raises
     ------
@@ -173,19 +195,19 @@ def judge(rule, model, layer, head):
     positions = [*_positions(rule, recorded, layer, head)]
     halves = [[each for each in positions if each.text % 2 == half] for half in (0, 1)]
     fixed = [_best_fixed(halves[1 - half]) for half in (0, 1)]
-    rights = [_rights(half, named) for half, named in zip(halves, fixed, strict=True)]
-    shares = [right.mean(axis=0) if len(right) else np.full(3, np.nan) for right in rights]
-    lead, error, n_texts = _lead(halves[1], rights[1])
+    rights = [_rights(halves[half], halves[1 - half], fixed[half], recorded) for half in (0, 1)]
+    shares = [right.mean(axis=0) if len(right) else np.full(4, np.nan) for right in rights]
+    rule_is_right, *rivals = rights[1].T[:3]
+    leads = [_lead(halves[1], rule_is_right - rival) for rival in rivals]
     return Judgment(
         title,
         float(recorded.largest[layer, head]),
         len(positions),
         sum(each.named == each.key for each in positions),
-        *(tuple(float(half[k]) for half in shares) for k in range(3)),
+        *(tuple(float(half[k]) for half in shares) for k in range(4)),
         tuple(_name(each) for each in fixed),
-        lead,
-        error,
-        n_texts,
+        *(number for lead in leads for number in lead),
+        len({each.text for each in halves[1]}),
         tuple(_failures(halves[0], recorded)),
     )
 
@@ -269,26 +291,37 @@ def _best_fixed(positions):
     return max(counts, key=counts.get)
 
 
-def _rights(positions, fixed):
-    """Return for each position whether the rule and the fixed rule are right, and the chance."""
-    kind, step = fixed
+def _rights(positions, others, fixed, recorded):
+    """Return for each position whether the rule and its two rivals are right, and the chance.
+
+    Of the rivals, `fixed` was chosen from the `others`, and so is an answer for each token.
+    """
+
+    def token(each):
+        return recorded.texts[each.text][each.query]
+
+    of_tokens = {}
+    for each in others:
+        of_tokens.setdefault(token(each), []).append(each)
+    by_token = {word: _best_fixed(group) for word, group in of_tokens.items()}
     rows = []
     for each in positions:
-        named = {"first": 0, "last": each.n - 1, "step": each.query + step}[kind]
-        rows.append((each.named == each.key, named == each.key, 1 / each.n))
-    return np.array(rows, dtype=float).reshape(-1, 3)
+        named = [each.named]
+        for kind, step in (fixed, by_token.get(token(each), fixed)):
+            named.append({"first": 0, "last": each.n - 1, "step": each.query + step}[kind])
+        rows.append([*(place == each.key for place in named), 1 / each.n])
+    return np.array(rows, dtype=float).reshape(-1, 4)
 
 
-def _lead(positions, rights):
-    """Return the lead of the rule over the fixed one, its standard error, and how many texts."""
-    texts, which = np.unique([each.text for each in positions], return_inverse=True)
-    if not len(texts):
-        return float("nan"), float("nan"), 0
-    leads = rights[:, 0] - rights[:, 1]
+def _lead(positions, leads):
+    """Return the mean lead of a rule over a rival, and its standard error."""
+    if not positions:
+        return float("nan"), float("nan")
+    _, which = np.unique([each.text for each in positions], return_inverse=True)
     lead = leads.mean()
     # The texts are drawn, the positions within one depend on each other.
     sums = np.bincount(which, leads - lead)
-    return float(lead), float(np.sqrt((sums**2).sum()) / len(positions)), len(texts)
+    return float(lead), float(np.sqrt((sums**2).sum()) / len(positions))
 
 
 def _name(fixed):

@@ -64,7 +64,7 @@ def torch_attention(queries, keys, values):
     return torch.nn.functional.scaled_dot_product_attention(*tensors)
 
 
-# name: (function, the most tokens that it is run with, role of its colour, style of its line)
+# name: (function, the most tokens that it is run with, role of its color, style of its line)
 CANDIDATES = {
     TORCH: (torch_attention, 16384, "muted", "-"),
     PRODUCTS: (products, 4096, "muted", ":"),

@@ -61,7 +61,7 @@ def processes(parent=None):
     return found
 
 
-def signalled(number, names):
+def signaled(number, names):
     """Send a signal to those of the browser's processes that draw pages and run workers."""
     for process in names:
         try:
@@ -84,9 +84,9 @@ def slowed(times):
     def hold():
         while not over.wait(SLICE / times):
             found = renderers()
-            signalled(signal.SIGSTOP, found)
+            signaled(signal.SIGSTOP, found)
             time.sleep(SLICE - SLICE / times)
-            signalled(signal.SIGCONT, found)
+            signaled(signal.SIGCONT, found)
 
     holder = threading.Thread(target=hold, daemon=True)
     if times > 1:

@@ -6,8 +6,10 @@ this one, with the browser stopped for three quarters of the time, as in `practi
 """
 
 import gzip
+import os
 import platform
 import random
+import statistics
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +40,21 @@ WRITE = """async ([text, options]) => {
   return {...found, took: performance.now() - from};
 }"""
 N_LAST, TIMES, VISITS = 20, 15, 7
+LOOKED_INTO = "chapters/16-what-is-a-head-doing.html"
+INSPECT = """async ([text, changes]) => {
+  const slot = document.querySelector(".abh-inspector").parentElement, from = performance.now();
+  await slot.inspect(text, changes);
+  const computed = performance.now() - from;
+  await new Promise(requestAnimationFrame);
+  return [computed, performance.now() - from];
+}"""
+WORDS = 40  # of a text that is looked into
+SWAP = {"how": "swap", "where": "all", "away": 16}
+SCENES = {
+    "ledger": {"scene": "ledger"},
+    "lens": {"scene": "lens"},
+    "swap": {"scene": "heads"} | SWAP,
+}
 
 
 def disagreements(page, n_texts, seed=7):
@@ -95,7 +112,37 @@ def waiting(browser, site):
     return [min(firsts), (whole - shorter) / N_LAST, whole, memory]
 
 
-def report(found, close):
+def looking(browser, site):
+    """Return {what: (ms until it is computed, ms until it is drawn)}, medians, of a reader's text.
+
+    A word is typed at the end of a text that grows to `WORDS`; then whole new texts are read. The
+    other text of the swap has another first word.
+    """
+    page = browser.new_context().new_page()
+    page.goto(f"{site}/{LOOKED_INTO}")
+    page.wait_for_selector(".abh-inspector button[name=open]:enabled")
+    rng, found = random.Random(3), {}
+    page.evaluate(INSPECT, ["Ada", {}])  # loads the model
+    for name, changes in SCENES.items():
+        stories = []
+        while len(stories) <= TIMES:
+            story = World().tell(rng)[0]
+            if len(show(story[:WORDS])) <= 380 and len(story) > WORDS:
+                stories.append(story)
+        typed = [stories[0][:n] for n in range(WORDS - TIMES, WORDS + 1)]
+        news = [story[:WORDS] for story in stories[1:]]
+        for kind, texts in (("a word more", typed), ("a new text", news)):
+            took = []
+            for words in texts:
+                other = show(["money", *words[1:]])
+                took.append(page.evaluate(INSPECT, [show(words), {**changes, "other": other}]))
+            took = took[1:] if kind == "a word more" else took
+            found[f"{name}, {kind}"] = tuple(map(statistics.median, zip(*took, strict=True)))
+    page.context.close()
+    return found
+
+
+def report(found, close, looked):
     """Return the report in Markdown."""
     (file,) = SITE.glob("_static/writer/model.*.js")
     content = file.read_bytes()
@@ -108,6 +155,10 @@ def report(found, close):
     ratio = ["without it, as a multiple", *(f"{v[2] / v[1]:.0f}" for v in found.values())]
     memory = ["memory", *(f"{v[3]:.0f} MB" for v in found.values())]
     slow = [f"{times} times slower" if times > 1 else "as it is" for times in found]
+    looks = [
+        [name, *("{:.0f} / {:.0f} ms".format(*each[name]) for each in looked.values())]
+        for name in looked[1]
+    ]
     return f"""\
 # The writer in the page, measured
 
@@ -126,6 +177,15 @@ given: of {VISITS} visits for the first word, of {TIMES} times for the others.
 
 {table(["", *slow], [*times, ratio, memory])}
 
+## How long a look into a reader's text takes
+
+Median of {TIMES} texts of up to {WORDS} words: until the numbers are computed / until the next
+frame is drawn, which comes every 16 ms. The swap's picture has a list of four heads, so a new text
+takes seven readings; where a word is typed, each of them reads on. The load of the machine was
+{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors.
+
+{table(["", *slow], looks)}
+
 ## How close it is to attnlib
 
 On {TEXTS} beginnings of stories, with three words written after each at temperature 0: the texts
@@ -138,6 +198,7 @@ def main():
     """Measure, and write the report."""
     with serve(SITE, Zipped) as site, sync_playwright() as playwright:
         found = at_both_speeds("writer", playwright, waiting, site)
+        looked = at_both_speeds("a look into the writer", playwright, looking, site)
         say(f"writer: {TEXTS} texts ...")
         browser = playwright.chromium.launch(executable_path=find_browser(), args=STEADY)
         page = browser.new_page()
@@ -145,7 +206,7 @@ def main():
         page.wait_for_selector(".abh-writer fieldset:enabled")
         close = disagreements(page, TEXTS)
         browser.close()
-    RESULTS.write_text(report(found, close), encoding="utf-8")
+    RESULTS.write_text(report(found, close, looked), encoding="utf-8")
     say(RESULTS.read_text(encoding="utf-8"))
 
 

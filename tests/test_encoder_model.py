@@ -112,7 +112,7 @@ def rounded(weights, bits, coarse):
 
 def unpacked(matrix, bits, coarse):
     """Return the numbers that a matrix becomes."""
-    whole, fine, halves = encoder.quantise(matrix, bits)
+    whole, fine, halves = encoder.quantize(matrix, bits)
     rest = 0 if coarse else fine.astype(int) - 2**bits // 2
     steps = (whole.astype(int) * 2**bits + rest).reshape(-1, encoder.GROUP)
     return (steps * encoder.widened(halves)[:, None]).reshape(matrix.shape).astype(np.float32)
@@ -128,7 +128,7 @@ def test_a_number_comes_back_to_half_a_step(seed, bits, power):
     matrix = rng.normal(size=(5, 64)).astype(np.float32) * np.float32(2.0**power)
     matrix[1, :32] = 0
     matrix[3, 40] *= 50
-    steps = np.repeat(encoder.widened(encoder.quantise(matrix, bits)[2]), 32).reshape(5, 64)
+    steps = np.repeat(encoder.widened(encoder.quantize(matrix, bits)[2]), 32).reshape(5, 64)
     assert (np.abs(unpacked(matrix, bits, False) - matrix) <= steps * 0.50001).all()
     coarse = np.abs(unpacked(matrix, bits, True) - matrix)
     assert (coarse <= steps * (2**bits + 1) / 2 * 1.00001).all()

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from docutils import nodes
 from docutils.parsers.rst import DirectiveError
-from pygments import highlight as coloured
+from pygments import highlight as colored
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Name, String, Text
 
@@ -121,7 +121,7 @@ def cache(tmp_path, mathjax):
     return cache
 
 
-def test_a_formula_is_drawn_and_spoken_in_the_colour_of_its_role(mathjax):
+def test_a_formula_is_drawn_and_spoken_in_the_color_of_its_role(mathjax):
     tex = r"\textcolor{#0067a3}{Q} \textcolor{#B84A00}{K}^\top"
     (text,) = mathjax.typeset([(tex, False)])
     drawn, spoken = text.split("<mjx-assistive-mml>")
@@ -243,7 +243,7 @@ def test_the_summary_is_the_first_running_text():
 
 def test_code_is_marked_where_it_shows_and_nowhere_else():
     code = 'def f(x):\n    return x.mean() not in ("a", 1.5, None)  # words & <more>\n'
-    written = coloured(code, PythonLexer(), highlight.PlainNames(style=highlight.Light))
+    written = colored(code, PythonLexer(), highlight.PlainNames(style=highlight.Light))
     marked = re.findall(r'<span class="(\w+)">([^<]*)</span>', written)
     assert marked == [
         ("k", "def"), ("k", "return"), ("ow", "not"), ("ow", "in"), ("s2", '"a"'),
@@ -260,9 +260,9 @@ def test_what_is_plain_by_day_is_plain_by_night():
     assert by_day == by_night and Name in by_day and Keyword not in by_day
 
 
-def luminance(colour):
-    """The relative luminance of a colour, by WCAG."""
-    parts = (int(colour[i : i + 2], 16) / 255 for i in (0, 2, 4))
+def luminance(color):
+    """The relative luminance of a color, by WCAG."""
+    parts = (int(color[i : i + 2], 16) / 255 for i in (0, 2, 4))
     linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
     return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
@@ -277,9 +277,9 @@ def test_comments_are_softest_and_can_be_read(style, ground):
 
     assert contrast(Text) > contrast(String) > contrast(Comment) == contrast(String.Doc) > 4.5
     roles = {
-        colour.strip("#")
+        color.strip("#")
         for role in ("query", "key", "value", "weight")
-        for colour in palette.ROLES[role]
+        for color in palette.ROLES[role]
     }
     assert not roles & {look["color"] for _, look in style}
 

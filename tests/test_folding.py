@@ -76,7 +76,7 @@ def test_a_cell_is_closed_as_its_tags_say(tmp_path):
     )
 
 
-def test_hidden_neighbours_with_one_prompt_are_one(tmp_path):
+def test_hidden_neighbors_with_one_prompt_are_one(tmp_path):
     cells = [code(name, "hide-input", prompt="The trial") for name in "abc"]
     cells[0].outputs = cells[1].outputs = []
     other = code("d", "hide-input", prompt="The table")
@@ -110,7 +110,7 @@ def test_the_code_of_what_is_no_picture_or_stands_open_stays(tmp_path):
     assert summaries(page(tmp_path, *cells)) == ["The table", "Later"]
 
 
-def test_neighbours_are_one_answer_and_text_parts_them(tmp_path):
+def test_neighbors_are_one_answer_and_text_parts_them(tmp_path):
     cells = [code("a", "answer"), box("So.", "What you see"), code("b", "answer", "hide-input")]
     made = page(tmp_path, *cells, new_markdown_cell("Now *this*."), box("*Yes.*"))
     first, second = made.select("details.answer")

@@ -17,7 +17,15 @@ from attnlib import (
     replace_heads,
     softmax,
 )
-from attnlib.models import CausalLM, induction, writer
+from attnlib.models import (
+    CausalLM,
+    MiniLM,
+    MissingModelError,
+    files,
+    induction,
+    load_minilm,
+    writer,
+)
 from tests.helpers import raises
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -271,6 +279,75 @@ def test_hooks_on_a_torch_model_with_the_same_weights_agree():
         _, contributions = ledger(model, tokens, -1, word)
         np.testing.assert_allclose(contributions, net.ledger(tokens, word), rtol=0, atol=1e-12)
         np.testing.assert_allclose(lens(model, tokens), net.lens(tokens), rtol=0, atol=1e-12)
+
+
+def test_hooks_on_the_encoder_of_transformers_agree(monkeypatch):
+    """BertModel with the published weights; hooks in front of W_O, on two sentences in a batch."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("safetensors")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    try:
+        content = files.read_files(None, download=False)
+        model = load_minilm()
+    except MissingModelError as missing:
+        pytest.skip(str(missing))
+    from safetensors.numpy import load
+    from transformers import BertConfig, BertModel
+
+    arrays = load(content["model.safetensors"])
+    published = {name: np.float64(a) for name, a in arrays.items() if a.dtype.kind == "f"}
+    model = MiniLM(published, model.tokenizer)
+    config = BertConfig(
+        hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
+    )
+    net = BertModel(config, add_pooling_layer=False).double().eval()
+    tensors = {name: torch.tensor(array) for name, array in published.items()}
+    wrong = net.load_state_dict(tensors, strict=False)
+    assert not wrong.missing_keys
+    text, other = "The boat reached the bank.", "The money reached the bank."
+
+    def read(sentence, given=None):
+        """Return the last rows, and what came into each W_O, (12, n, 32) a layer."""
+        seen, hooks = [], []
+        for number, layer in enumerate(net.encoder.layer):
+
+            def hook(module, args, number=number):
+                z = args[0][0].view(-1, 12, 32).transpose(0, 1).clone()
+                for (where, head), output in (given or {}).items():
+                    if where == number:
+                        z[head] = torch.as_tensor(output)
+                seen.append(z)
+                return (z.transpose(0, 1).reshape(1, -1, 384),)
+
+            hooks.append(layer.attention.output.dense.register_forward_pre_hook(hook))
+        ids = torch.tensor([model.tokenizer.encode(sentence).ids])
+        with torch.no_grad():
+            states = net(ids).last_hidden_state[0]
+        for hook in hooks:
+            hook.remove()
+        return states, seen
+
+    plain, seen = read(text)
+    _, of_other = read(other)
+    own, theirs = head_outputs(model, text), head_outputs(model, other)
+    mean = mean_outputs(model, [text, other, "Good night."])[2][7]
+    cases = [
+        ({}, {}),
+        ({(3, 5): own[3][0][5]}, {}),
+        ({(1, 3): 0.0}, {(1, 3): torch.zeros(8, 32)}),
+        ({(2, 7): mean, (4, 0): theirs[4][0][0]}, {(2, 7): mean, (4, 0): of_other[4][0]}),
+    ]
+    for layer in range(6):
+        np.testing.assert_allclose(own[layer][0], seen[layer], rtol=0, atol=1e-9)
+    for ours, hooked in cases:
+        changed = replace_heads(model, ours).read(text).states[-1]
+        expected = read(text, hooked)[0] if hooked else plain
+        np.testing.assert_allclose(changed, expected, rtol=0, atol=1e-9)
+        assert bool(hooked) == (np.abs(changed - plain.numpy()).max() > 1e-3)
+    everything = {(layer, head): theirs[layer][0][head] for layer in range(6) for head in range(12)}
+    swapped = replace_heads(model, everything).read(text).states[-1]
+    same = np.arange(8) != 2  # "boat" and "money" keep their own rows
+    np.testing.assert_allclose(swapped[same], model.read(other).states[-1][same], atol=1e-9)
 
 
 class TorchLlama:

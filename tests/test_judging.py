@@ -38,6 +38,10 @@ def test_scores_are_those_counted_by_hand(hand):
     assert found.fixed == (3 / 6, 3 / 12) and np.isclose(found.lead, 2 / 12)
     # Text 1 has a lead of 0 in 6, text 3 of 2 in 6, each 1 away from what the mean says.
     assert np.isclose(found.error, np.sqrt(1 + 1) / 12)
+    # By token: in texts 1 and 3 x goes to the first token, b and c to the one before, d two back;
+    # in texts 0 and 2 c goes two back and d three. e and f are new there: the first token.
+    assert found.by_token == (3 / 6, 6 / 12) and np.isclose(found.lead_by_token, -1 / 12)
+    assert np.isclose(found.error_by_token, np.sqrt(1 / 4 + 1 / 4) / 12)
     assert np.allclose(found.chance, [(4 / 5 + 2 / 3) / 6, (6 / 7 + 6 / 7) / 12])
     assert (found.n_positions, found.n_right, found.largest) == (18, 8, 0.75)
 

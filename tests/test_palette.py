@@ -1,4 +1,4 @@
-"""The palette: contrasts as WCAG 2.2 computes them, and colour-vision deficiencies."""
+"""The palette: contrasts as WCAG 2.2 computes them, and color-vision deficiencies."""
 
 import itertools
 
@@ -44,7 +44,7 @@ def linear(channels):
 
 
 def contrast(one, other):
-    """Return what WCAG 2.2 calls the contrast ratio of two colours."""
+    """Return what WCAG 2.2 calls the contrast ratio of two colors."""
     low, high = sorted(linear(color) @ [0.2126, 0.7152, 0.0722] for color in (one, other))
     return (high + 0.05) / (low + 0.05)
 
@@ -64,8 +64,8 @@ def lab(light):
 
 def test_contrast_by_hand():
     assert contrast(np.zeros(3), np.ones(3)) == pytest.approx(21)
-    grey = np.full(3, 0x77 / 255)
-    assert contrast(grey, np.ones(3)) == pytest.approx(4.48, abs=0.005)
+    gray = np.full(3, 0x77 / 255)
+    assert contrast(gray, np.ones(3)) == pytest.approx(4.48, abs=0.005)
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -106,7 +106,7 @@ def test_signs_in_the_atlas_are_readable(outcome, theme):
 def test_roles_can_be_told_apart(deficiency, theme):
     """The four roles stay two just noticeable differences (2.3 each) apart.
 
-    Query and weight come closest, which is one reason why colour never stands alone.
+    Query and weight come closest, which is one reason why color never stands alone.
     """
     seen = {
         role: lab(np.clip(DEFICIENCIES[deficiency] @ linear(rgb(role, theme)), 0, 1))
@@ -117,7 +117,7 @@ def test_roles_can_be_told_apart(deficiency, theme):
         assert distance >= 4.6, (one, other, distance)
 
 
-def test_light_colours_can_be_found_again():
+def test_light_colors_can_be_found_again():
     light = [pair[0] for pair in ROLES.values()]
     assert len(set(light)) == len(light)
     assert all(

@@ -1,4 +1,4 @@
-"""Figures: what is drawn, in which colours, the same bytes every time, and every error."""
+"""Figures: what is drawn, in which colors, the same bytes every time, and every error."""
 
 import io
 import re
@@ -52,8 +52,8 @@ def written(ax):
 
 def squares(collection):
     """Return the (row, column) of each cell of a collection."""
-    centres = [path.vertices[:4].mean(0) for path in collection.get_paths()]
-    return [(round(y), round(x)) for x, y in centres]
+    centers = [path.vertices[:4].mean(0) for path in collection.get_paths()]
+    return [(round(y), round(x)) for x, y in centers]
 
 
 # attention_heatmap
@@ -132,7 +132,7 @@ def test_crowded_labels_are_thinned_evenly():
 
 
 @pytest.mark.parametrize("n", [2, 5, 19, 43])
-@pytest.mark.parametrize("label", ["x", "slept", "internationalisation"])
+@pytest.mark.parametrize("label", ["x", "slept", "internationalization"])
 def test_labels_and_numbers_do_not_overlap(n, label):
     ax = plots.attention_heatmap(np.full((n, n), 1 / n), [label] * n, [label] * n, title="Title")
     ax.figure.canvas.draw()
@@ -247,7 +247,7 @@ def test_matrix_is_drawn_to_proportion():
 
 
 def shade(patch):
-    """Return a path's colour, and how many of 16 steps strong it is."""
+    """Return a path's color, and how many of 16 steps strong it is."""
     *color, alpha = patch.get_facecolor()
     assert tuple(color) == to_rgb(light("muted"))
     return alpha * 16
@@ -318,7 +318,7 @@ def test_draws_into_the_axes_that_are_given():
         plt.close(figure)
 
 
-def test_only_colours_of_the_palette_reach_a_page():
+def test_only_colors_of_the_palette_reach_a_page():
     known = {light(role) for role in ROLES}
     for ax in draw_all():
         drawn = svg(ax)
@@ -327,7 +327,7 @@ def test_only_colours_of_the_palette_reach_a_page():
         assert "<image" not in drawn
 
 
-def test_nothing_is_drawn_in_a_colour_that_is_not_the_palettes():
+def test_nothing_is_drawn_in_a_color_that_is_not_the_palettes():
     """Black is SVG's default and is not written out, so ask Matplotlib too."""
     known = {to_rgb(light(role)) for role in ROLES}
     for ax in draw_all():

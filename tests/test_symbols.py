@@ -118,7 +118,7 @@ def test_other_tex_is_no_letters():
         as_html(r"\frac{1}{n}")
 
 
-def test_tex_is_copied_without_colours_and_without_what_sphinx_wraps_it_in():
+def test_tex_is_copied_without_colors_and_without_what_sphinx_wraps_it_in():
     lines = r"\begin{split}a &= b \\ c &= d\end{split}"
     matrix = r"\begin{bmatrix} 1 & 0 \\ 0 & 1 \end{bmatrix}"
     assert unwrapped(lines) == lines

@@ -26,7 +26,7 @@ BOOK = BUILD / "book.html"  # what `tools.pdf` prints
 MARK = BUILD / "built"
 
 # Sphinx sees by itself which pages have changed, and what they include. All else goes into every
-# page: after a change of the contents a page has new neighbours.
+# page: after a change of the contents a page has new neighbors.
 PAGES = ["*.md", "*.ipynb", "*.bib", "chapters", "benchmarks", "LICENSE", "THIRD-PARTY.txt"]
 MAKERS = ["_ext", "attnlib", "*.yml", "pyproject.toml", "requirements-book.lock"]
 MAKERS += ["_build/pyodide/manifest.json", "_build/encoder/plan.json", "benchmarks/encoder.json"]

@@ -36,14 +36,14 @@ FIRST_WORD = 999  # the rows before it are those of SPECIAL, and [unused0] and s
 ROWS = 256  # of the word table, in a piece
 SAMPLE = "I went to the bank to deposit money"  # its first reading is what `megabytes` counts
 
-LICENCE = f"""\
+LICENSE = f"""\
 The files in this folder are the weights and the vocabulary of all-MiniLM-L6-v2, in another form:
 rounded, and cut into pieces that a page can load.
 
 Source: https://huggingface.co/{files.REPOSITORY}
         revision {files.REVISION}
 Makers: the authors of sentence-transformers
-Licence: Apache License, Version 2.0, https://www.apache.org/licenses/LICENSE-2.0
+License: Apache License, Version 2.0, https://www.apache.org/licenses/LICENSE-2.0
          (its text stands in THIRD-PARTY.txt of this site)
 """
 
@@ -51,7 +51,7 @@ Licence: Apache License, Version 2.0, https://www.apache.org/licenses/LICENSE-2.
 # --- numbers -------------------------------------------------------------------------------------
 
 
-def quantise(matrix, bits):
+def quantize(matrix, bits):
     """Return a matrix as whole numbers and scales, one scale for each `GROUP` of a row.
 
     Parameters
@@ -95,7 +95,7 @@ def packed(fine, bits):
 
 def table(rows, bits):
     """Return rows of a table: scales, first bits, bits that follow."""
-    whole, fine, halves = quantise(rows, bits)
+    whole, fine, halves = quantize(rows, bits)
     return halves.tobytes() + whole.tobytes() + packed(fine, bits)
 
 
@@ -111,7 +111,7 @@ def layer(weights, i):
     for norm in ("attention.output.LayerNorm", "output.LayerNorm"):
         floats += [get(norm), get(norm, "bias")]
     matrices = [np.concatenate([get(part) for part in heads]), *map(get, others)]
-    whole, fine, halves = zip(*(quantise(matrix, LAYER_BITS) for matrix in matrices), strict=True)
+    whole, fine, halves = zip(*(quantize(matrix, LAYER_BITS) for matrix in matrices), strict=True)
     first = b"".join(array.tobytes() for array in [*floats, *halves, *whole])
     return first, packed(np.concatenate(fine), LAYER_BITS)
 
@@ -163,7 +163,7 @@ def write(folder, weights, tokenizer):
         file = f"{name}.{hashlib.sha256(code).hexdigest()[:8]}.js"
         (folder / file).write_bytes(code)
         listed[name] = [file, len(gzip.compress(code, 6, mtime=0)), check]
-    (folder / "LICENSE.txt").write_text(LICENCE, encoding="utf-8")
+    (folder / "LICENSE.txt").write_text(LICENSE, encoding="utf-8")
     vocabulary = tokenizer["model"]["vocab"]
     rows = {f"rows-{(vocabulary[w] - FIRST_WORD) // ROWS}" for w in SAMPLE.lower().split()}
     layers = [name for name in listed if name.startswith("layer")]
@@ -215,7 +215,7 @@ def letters():
     -------
     dict
         Code points in runs, [first, how many, first, how many, ...]: those that are `gone`, those
-        that are `spaces`, those that are words of their own (`alone`). And `spelt`, lines of a
+        that are `spaces`, those that are words of their own (`alone`). And `spelled`, lines of a
         letter and what it becomes, but for the syllables of Hangul, for which there is a formula.
     """
     tokenizer = minilm.load_minilm().tokenizer
@@ -230,23 +230,23 @@ def letters():
         return letter if whole else " " if found == ["a", "a"] else f" {letter} "
 
     separate = {c: spaced(c) for c in set("".join(becomes.values()))}
-    spelt, alone = {}, []
+    spelled, alone = {}, []
     for c, text in becomes.items():
         spelling = "".join(map(separate.get, text))
         if spelling != c and written.issuperset(text.replace(" ", "")):
-            spelt[c] = spelling
+            spelled[c] = spelling
         elif spelling.strip() != spelling:
             alone.append(c)
-    gone = [c for c, spelling in spelt.items() if not spelling]
-    spaces = [c for c, spelling in spelt.items() if spelling.isspace()]
-    alone += [c for c, spelling in spelt.items() if spelling == f" {c} "]
+    gone = [c for c, spelling in spelled.items() if not spelling]
+    spaces = [c for c, spelling in spelled.items() if spelling.isspace()]
+    alone += [c for c, spelling in spelled.items() if spelling == f" {c} "]
     listed = {*gone, *spaces, *alone, *map(chr, range(0xAC00, 0xD7A4))}
-    lines = (c + spelling for c, spelling in spelt.items() if c not in listed)
+    lines = (c + spelling for c, spelling in spelled.items() if c not in listed)
     return {
         "gone": runs(gone),
         "spaces": runs(spaces),
         "alone": runs(alone),
-        "spelt": "\n".join(lines),
+        "spelled": "\n".join(lines),
     }
 
 

@@ -49,7 +49,7 @@ def refresh(path):
         first_line = notebook.cells[run[-1]].source.splitlines()[0]
         where = f"{path.name}, cell {run[-1] + 1} (`{first_line}`)"
         raise CellFailedError(f"{where}: {reason(error)}") from error
-    normalise(notebook)
+    normalize(notebook)
     notebook.metadata["code_digest"] = code_digest(
         [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     )
@@ -70,7 +70,7 @@ def reason(error):
     return str(error).splitlines()[0]
 
 
-def normalise(notebook):
+def normalize(notebook):
     """Take out of a notebook that has just run what would differ the next time."""
     # The states of widgets and their model ids are new in every run; the page gets its own.
     notebook.metadata.pop("widgets", None)

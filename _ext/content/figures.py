@@ -1,4 +1,4 @@
-"""The figures of notebooks become part of the page, in the page's colours and font.
+"""The figures of notebooks become part of the page, in the page's colors and font.
 
 A cell that ends in a Matplotlib figure carries its words in its metadata:
 
@@ -6,7 +6,7 @@ A cell that ends in a Matplotlib figure carries its words in its metadata:
                "figure": {"name": "fig-softmax", "caption": "What to see. $Q$ and *so on*."}}
 
 `alt` is required. `name` is what `{numref}` takes. The SVG is written into the page itself, so
-that its colours can follow the reader's theme: a light colour of `attnlib.palette` becomes the
+that its colors can follow the reader's theme: a light color of `attnlib.palette` becomes the
 variable of its role. Only shapes, text and embedded pictures pass; a script, an event handler
 or a foreign address is refused. Whatever is wrong is a warning, which ends a strict build.
 """
@@ -142,7 +142,7 @@ def _rounded(numbers):
 
 
 def _restyled(style):
-    """A style with the palette's colours and Matplotlib's font replaced by the page's."""
+    """A style with the palette's colors and Matplotlib's font replaced by the page's."""
     style = re.sub(r"font-family:[^;]*", "font-family: var(--font-text)", themed(style))
     return re.sub(r"font:([^;]*?[\d.]+px)[^;]*", r"font:\1 var(--font-text)", style)
 

@@ -1,14 +1,14 @@
 """What opens and closes on a page does so without a script.
 
 `{dropdown}`, an admonition with `:class: dropdown` and a hidden part of a cell become `<details>`.
-A hidden cell whose prompt begins with "Checked: " is a mark of one line. Neighbours with one prompt
+A hidden cell whose prompt begins with "Checked: " is a mark of one line. Neighbors with one prompt
 are one, if only the last of them prints.
 
 The code of a picture, and of hidden cells right before it that print nothing, stands behind one
 word at its corner, which takes no room until it is opened.
 
 What answers a question stays closed with all that it prints: cells with the tag `answer`, and boxes
-`:::{answer}`. Neighbours become one `<details>`. It knows its question: on paper, where nothing
+`:::{answer}`. Neighbors become one `<details>`. It knows its question: on paper, where nothing
 opens, `book.js` puts all answers at the end of the chapter. The first one after a `Predict` names
 its key, so that `book.js` can open it once the prediction is made.
 """
@@ -84,7 +84,7 @@ def prompt_of(node):
 
 
 class JoinHidden(SphinxPostTransform):
-    """Let neighbouring hidden cells with one prompt be one cell, before MyST-NB hides parts."""
+    """Let neighboring hidden cells with one prompt be one cell, before MyST-NB hides parts."""
 
     default_priority = 197
 
@@ -135,7 +135,7 @@ class CodeOfPictures(SphinxPostTransform):
 
 
 class FoldAnswers(SphinxPostTransform):
-    """Put each row of neighbouring answers into one `details`, before MyST-NB hides parts."""
+    """Put each row of neighboring answers into one `details`, before MyST-NB hides parts."""
 
     default_priority = 198
 
@@ -163,7 +163,7 @@ class FoldAnswers(SphinxPostTransform):
         parent.extend(made)
 
     def joined(self, answers, parent, question):
-        """One `details` of neighbours, under the first title that one of them has."""
+        """One `details` of neighbors, under the first title that one of them has."""
         titles = [title_of(answer) for answer in answers]
         named = [title for title in titles if title.astext() != ANSWER]
         folded = details("", classes=["answer"], after=question and question["key"])

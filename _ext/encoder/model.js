@@ -13,12 +13,12 @@
 /** The published tokenizer. `letters` are its own tables: a browser's Unicode may be newer. */
 function makeTokenizer({ words, letters }, special) {
   const LONGEST_WORD = 100; // letters; a longer word is unknown
-  const [SPELT, GONE, SPACE, ALONE] = [1, 2, 3, 4]; // all other letters stay as they are
+  const [SPELLED, GONE, SPACE, ALONE] = [1, 2, 3, 4]; // all other letters stay as they are
   const [SYLLABLE, SYLLABLES] = [0xac00, 19 * 21 * 28]; // Hangul
   const ids = new Map(words.map((word, id) => [word, id]));
   const longestPiece = words.reduce((most, word) => Math.max(most, word.length), 0);
   const kinds = new Uint8Array(0x110000);
-  const spelt = new Map();
+  const spelled = new Map();
 
   function mark(runs, kind) {
     for (let i = 0; i < runs.length; i += 2) kinds.fill(kind, runs[i], runs[i] + runs[i + 1]);
@@ -27,17 +27,17 @@ function makeTokenizer({ words, letters }, special) {
   mark([0xd800, 0x800], GONE); // half a letter
   mark(letters.spaces, SPACE);
   mark(letters.alone, ALONE);
-  for (const line of letters.spelt.split("\n")) {
+  for (const line of letters.spelled.split("\n")) {
     const [letter] = line;
-    kinds[letter.codePointAt(0)] = SPELT;
-    spelt.set(letter, line.slice(letter.length));
+    kinds[letter.codePointAt(0)] = SPELLED;
+    spelled.set(letter, line.slice(letter.length));
   }
 
   /** A letter in small, without accents, with spaces around what is a word of its own. */
   function spell(letter) {
     const point = letter.codePointAt(0);
     const kind = kinds[point];
-    if (kind) return [spelt.get(letter), "", " ", ` ${letter} `][kind - 1];
+    if (kind) return [spelled.get(letter), "", " ", ` ${letter} `][kind - 1];
     const at = point - SYLLABLE;
     if (at < 0 || at >= SYLLABLES) return letter;
     const [start, middle, end] = [Math.floor(at / 588), Math.floor(at / 28) % 21, at % 28];

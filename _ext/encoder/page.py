@@ -68,7 +68,7 @@ def facts():
 
 
 def write_files(app, builder):
-    """Before the first page is written: the pieces with their licence, and no older ones."""
+    """Before the first page is written: the pieces with their license, and no older ones."""
     place = Path(app.outdir, "_static", "encoder")
     if not plan_script():
         shutil.rmtree(place, ignore_errors=True)

@@ -4,11 +4,11 @@ The MathJax that ships inside `sphinx-mathjax-offline` runs in an embedded JavaS
 (`dukpy`) and turns TeX into HTML and MathML. The HTML is drawn, the MathML is spoken. From
 MathJax's stylesheet and fonts only what this book's formulas use is kept (see `math_fonts`).
 
-Colours. Authors write a role's light colour, as `attnlib.palette` gives it:
+Colors. Authors write a role's light color, as `attnlib.palette` gives it:
 
     $\textcolor{#0067a3}{Q}\,\textcolor{#b84a00}{K}^\top$
 
-MathJax in JupyterLab and KaTeX in VS Code draw that as it stands. Here the colour becomes the
+MathJax in JupyterLab and KaTeX in VS Code draw that as it stands. Here the color becomes the
 CSS variable of its role, `var(--query)`, so that the formula follows the page into dark mode.
 
 Formulas are kept between builds in `_build/formulas.json`. The file holds nothing that cannot be
@@ -153,7 +153,7 @@ class FormulaCache:
 
 @functools.cache
 def version():
-    """A digest of all that decides what a formula looks like: MathJax, this file, the colours."""
+    """A digest of all that decides what a formula looks like: MathJax, this file, the colors."""
     sources = [MATHJAX / f"{part}.js" for part in PARTS] + [Path(__file__), Path(palette.__file__)]
     digest = hashlib.sha256()
     for source in sources:

@@ -14,7 +14,7 @@ from sphinx.errors import ExtensionError
 from _ext.files import clear, digest, write
 
 PACKAGE = "fontpkg-source-serif-4"
-# Its licence reserves the name for the whole face: a part of it goes by another.
+# Its license reserves the name for the whole face: a part of it goes by another.
 FAMILY = "Text of the Book"
 SIZE = 18  # what the letters are drawn for, in pixels
 # What the pages use, no more: each letter is paid for in every style.

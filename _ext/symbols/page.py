@@ -37,7 +37,7 @@ def digest(drawn):
 
 
 def equations(formulas):
-    """The TeX of each displayed formula, without its colours, by the digest of its MathML."""
+    """The TeX of each displayed formula, without its colors, by the digest of its MathML."""
     return {
         digest(drawn): unwrapped(plain(tex).strip())
         for (tex, display), drawn in sorted(formulas.items())

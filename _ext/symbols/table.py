@@ -14,8 +14,8 @@ from _ext.symbols.tex import signature
 class Symbol(NamedTuple):
     """A symbol of the course."""
 
-    tex: str  # as notation.md writes it, colours aside
-    role: str = "ink"  # its colour in the palette
+    tex: str  # as notation.md writes it, colors aside
+    role: str = "ink"  # its color in the palette
     # What it is called in code, the first name first. A name that is a word of the language does
     # not count in comments.
     code: str = ""

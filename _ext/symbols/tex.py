@@ -7,7 +7,7 @@ from sphinx.errors import ExtensionError
 
 GREEK = {"gamma": "γ", "beta": "β", "mu": "μ", "sigma": "σ", "varepsilon": "ε", "eta": "η"}
 GREEK |= {"ell": "ℓ"}
-COLOUR = re.compile(r"\\textcolor\{#\w+\}\{((?:[^{}]|\{[^{}]*\})*)\}")
+COLOR = re.compile(r"\\textcolor\{#\w+\}\{((?:[^{}]|\{[^{}]*\})*)\}")
 # What as_html knows, in this order; letters in <up> are no symbols.
 HTML = {
     r"\\text\{([\w ]+)\}": r"<up \1>",
@@ -23,9 +23,9 @@ HTML = {
 
 
 def plain(tex):
-    """TeX without its colours."""
-    while COLOUR.search(tex):
-        tex = COLOUR.sub(r"\1", tex)
+    """TeX without its colors."""
+    while COLOR.search(tex):
+        tex = COLOR.sub(r"\1", tex)
     return tex
 
 

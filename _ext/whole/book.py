@@ -13,7 +13,7 @@ from sphinx import addnodes
 from _ext.whole.one_page import adopted, place
 
 NAME = "book.html"
-LICENCE = "Code: MIT. Text and figures: CC BY 4.0."
+LICENSE = "Code: MIT. Text and figures: CC BY 4.0."
 NOTE = (
     "In the online book the instruments move; here each stands as it starts. The code of pictures "
     "and proofs is in the notebooks."
@@ -23,7 +23,7 @@ BOOK = """<!doctype html>
 {styles}</head><body class="book" data-theme="light">
 <div class="title-page"><img src="{site}/_static/logo.svg" alt=""><p class="title">{title}</p>
 <p class="subtitle">{subtitle}</p><p class="author">{author}</p><p class="note">{NOTE}</p>
-<p class="note">{LICENCE}</p></div>
+<p class="note">{LICENSE}</p></div>
 <nav class="toc-page" id="contents"><h1>Contents</h1>{contents}</nav>
 {articles}
 <script src="{site}/_static/book.js"></script></body></html>
@@ -54,7 +54,7 @@ def write(app, exception):
         subtitle=re.search(r"</h1>\s*<p>(.*?)</p>", texts[root], re.DOTALL)[1],
         author=escape(app.config.author),
         NOTE=NOTE,
-        LICENCE=LICENCE,
+        LICENSE=LICENSE,
         contents="\n".join(contents(caption, listed, titles) for caption, listed in parts),
         articles="\n".join(article(texts[page], page, texts, site.name) for page in pages),
     )

@@ -71,7 +71,7 @@ def cut(page, *widths):
         page.set_viewport_size({"width": width, "height": 800})
         page.evaluate(FRAME)
         looks = [CUT, CHOICES, SMALL, SENTENCES, *([CODE, COVERED, FIGURES] if width > 360 else [])]
-        found += [(width, offence) for look in looks for offence in page.evaluate(look)]
+        found += [(width, offense) for look in looks for offense in page.evaluate(look)]
     return found
 
 
@@ -201,9 +201,9 @@ def axe_findings(page, places):
 # The ground of a text is whatever is painted under its middle, layer upon layer.
 CONTRASTS = """() => {
   const context = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-  const paint = (colour, opacity = 1) => {
+  const paint = (color, opacity = 1) => {
     context.globalAlpha = opacity;
-    context.fillStyle = colour;
+    context.fillStyle = color;
     context.fillRect(0, 0, 1, 1);
     return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
   };

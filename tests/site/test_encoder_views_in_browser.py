@@ -188,7 +188,7 @@ def test_a_card_tells_of_its_sentence(open_view):
     says(page, "0.34")
     says(page, "2.41")
     page.mouse.move(0, 0)
-    says(page, "A flat tyre")
+    says(page, "A flat tire")
     page.locator(".card.meaning").nth(2).focus()
     says(page, "The goalkeeper")
 

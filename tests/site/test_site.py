@@ -84,7 +84,7 @@ def anchors(name):
 
 @every_page
 def test_every_link_leads_somewhere(name):
-    offences = []
+    offenses = []
     for element in soup(name).select("[href], [src], [srcset], [action], [data], [poster]"):
         for key in {"href", "src", "srcset", "action", "data", "poster"} & set(element.attrs):
             link = element[key]
@@ -95,10 +95,10 @@ def test_every_link_leads_somewhere(name):
                 continue
             path, anchor = target(name, link)
             if urlsplit(link).scheme or link.startswith("//") or not (SITE / path).is_file():
-                offences.append(link)
+                offenses.append(link)
             elif anchor and path.endswith(".html") and anchor not in anchors(path):
-                offences.append(link)
-    assert offences == []
+                offenses.append(link)
+    assert offenses == []
 
 
 @every_page
@@ -114,15 +114,15 @@ def test_every_style_is_loaded_by_a_page():
 
 
 def test_what_styles_refer_to_is_there():
-    offences = []
+    offenses = []
     for path in (SITE / "_static").rglob("*.css"):
         text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
         for link in re.findall(r"url\(\s*['\"]?([^'\")]+)|@import\s*['\"]([^'\"]+)", text):
             link = "".join(link)
             here = path.parent / urlsplit(link).path
             if not link.startswith(("data:", "#")) and not here.is_file():
-                offences.append(f"{path.name}: {link[:80]}")
-    assert offences == []
+                offenses.append(f"{path.name}: {link[:80]}")
+    assert offenses == []
 
 
 def test_titles_and_descriptions_tell_the_pages_apart():
@@ -162,7 +162,7 @@ def test_next_and_previous_follow_the_contents():
     contents = soup("index.html").select(".sidebar-tree a.internal")
     order = ["index.html", *(target("index.html", link["href"])[0] for link in contents)]
     assert sorted(order) == [name for name in PAGES if name != "search.html"]
-    neighbours = {
+    neighbors = {
         name: [
             target(name, link["href"])[0] if link else None
             for link in (soup(name).select_one(f"a.{side}-page") for side in ("prev", "next"))
@@ -170,7 +170,7 @@ def test_next_and_previous_follow_the_contents():
         for name in order
     }
     around = [None, *order, None]
-    assert neighbours == {
+    assert neighbors == {
         name: [before, after]
         for before, name, after in zip(around, order, around[2:], strict=False)
     }
@@ -227,15 +227,15 @@ def test_every_figure_has_words(name):
 
 
 @every_page
-def test_figures_have_no_colour_of_their_own(name):
+def test_figures_have_no_color_of_their_own(name):
     """A hex digit in a drawing would stay as it is when the reader's theme changes."""
-    offences = [
+    offenses = [
         f"{key}={element[key]}"
         for element in soup(name).select("article svg, article svg *")
         for key in {"style", "fill", "stroke", "stop-color", "color"} & set(element.attrs)
         if re.search(r"#[0-9a-fA-F]{3,8}\b|\brgb|hsl|\b(black|white)\b", element[key])
     ]
-    assert offences == []
+    assert offenses == []
 
 
 @every_page

@@ -88,7 +88,7 @@ def test_it_has_the_weights_that_the_pages_say(files, config):
         assert ranges == ([("wght", least, most)] if least < most else [])
 
 
-def test_it_goes_by_a_name_of_its_own_under_its_licence(files):
+def test_it_goes_by_a_name_of_its_own_under_its_license(files):
     for file in files:
         names = {record.nameID: str(record) for record in TTFont(file)["name"].names}
         assert not names.keys() & {1, 3, 4, 6, 16}  # those of the whole face

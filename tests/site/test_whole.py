@@ -49,23 +49,23 @@ def test_each_anchor_stands_once_and_each_link_leads_somewhere():
     page = soup(WHOLE)
     ids = Counter(element["id"] for element in page.select("[id]"))
     assert [name for name, times in ids.items() if times > 1] == []
-    offences = []
+    offenses = []
     for element in page.select("[href], [src]"):
         link = element.get("href") or element.get("src")
         if re.match(r"https://|mailto:|data:image/", link):
             continue
         path, anchor = target(WHOLE, link)
         if path == WHOLE and anchor:
-            offences += [link] if anchor not in ids else []
+            offenses += [link] if anchor not in ids else []
         elif not (SITE / path).is_file():
-            offences.append(link)
+            offenses.append(link)
         elif anchor and path.endswith(".html"):
-            offences += [] if soup(path).find(id=anchor) else [link]
+            offenses += [] if soup(path).find(id=anchor) else [link]
         if element.find_parent(class_="whole"):
             assert "chapters/" not in path or "_" in path, link  # those are here
     for name in re.findall(r"url\((?:&quot;)?#([^)&]+)", str(page)):
-        offences += [] if name in ids else [name]
-    assert offences == []
+        offenses += [] if name in ids else [name]
+    assert offenses == []
 
 
 def test_search_engines_leave_it_out_and_so_does_the_search():

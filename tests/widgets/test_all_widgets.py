@@ -81,13 +81,13 @@ def test_copied_code_runs(widget, data):
 @each_widget
 def test_an_unknown_argument_is_named(widget):
     made = simplest(widget)
-    with pytest.raises(TypeError, match="colour"):
-        CourseWidget.__init__(made, colour="red")
+    with pytest.raises(TypeError, match="color"):
+        CourseWidget.__init__(made, color="red")
 
 
 @each_widget
 def test_no_words_lean_on_a_hue(widget):
-    """Who sees no colours is told of rings, dashes and names."""
+    """Who sees no colors is told of rings, dashes and names."""
     assert not re.search(r"(?i)\b(?:blue|green|orange|purple|red|violet)\b", widget._esm)
 
 

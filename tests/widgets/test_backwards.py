@@ -122,5 +122,5 @@ def test_paths_are_told_and_added():
         ("S.0.1", [1, 0], "A.0.0"), ("W_V.3.1", [0, 1], "X.0.3"), ("Z.0.1", [0, -1], None),
     ],
 )  # fmt: skip
-def test_arrow_keys_lead_to_the_neighbour(cell, way, to):
+def test_arrow_keys_lead_to_the_neighbor(cell, way, to):
     assert js(Backwards(cell=cell), f"beside(state.cell, {way}) ?? null") == to

@@ -189,9 +189,9 @@ def test_the_picture_has_both_orders():
         place = [float(card["style"].removeprefix("--y: ")) for card in cards]
         return [cards[i].select_one(".text").get_text() for i in np.argsort(place)]
 
-    assert order("meaning")[0] == "A flat tyre made us miss the ferry."
+    assert order("meaning")[0] == "A flat tire made us miss the ferry."
     assert order("shared")[:2] == [views.LIBRARY[0], views.LIBRARY[8]]
-    assert order("shared")[8] == "A flat tyre made us miss the ferry."
+    assert order("shared")[8] == "A flat tire made us miss the ferry."
     first = soup.select(".card.shared")[0]
     assert [b.get_text() for b in first.select("b")] == ["The", "late"]
     said = soup.select_one("[data-part=said]").get_text()

@@ -130,7 +130,7 @@ def test_numbers_done_by_hand():
     assert parts(viewer)[0] == "Head 2: 'sat' attends to nothing"
 
 
-def test_one_token_has_no_neighbours_and_an_empty_text_no_means():
+def test_one_token_has_no_neighbors_and_an_empty_text_no_means():
     viewer = HeadsViewer([[[1.0]], [[0.0]]], ["it"])
     assert parts(viewer)[1] == ["–", "1.00", "–", "1.00", "0.00"]
     viewer.head = 1

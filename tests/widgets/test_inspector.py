@@ -4,6 +4,7 @@ The browser compares 200 texts (tests/site/test_inspector_in_browser.py); here a
 """
 
 import functools
+import json
 import random
 
 import numpy as np
@@ -96,6 +97,35 @@ def test_page_and_python_agree():
         heads = [head for head in range(12) if away >> head & 1]
         after = inspector.intervened(tokens, swapped, heads, how, where)
         np.testing.assert_allclose(found["after"], after, rtol=0, atol=2e-4)
+
+
+def test_what_was_read_of_the_same_beginning_is_the_same_as_read_anew():
+    """Words are typed and changed; all interventions are read on, and once from the start."""
+    opened_file()
+    texts = [BOAT[:40], BOAT[:57], BOAT[:30] + " teacher. Rosa had"]
+    found = engine("Inspector")(
+        """(() => {
+          const {openText} = inspector_reading;
+          const all = (opened, other) => {
+            const found = [opened.lens, opened.ledger("boat", "gold")];
+            for (const how of ["zero", "mean", "swap"])
+              for (const where of ["all", "last"])
+                found.push(opened.rows({away: 0x241, how, where, other}, "boat"));
+            return found;
+          };
+          let earlier = null;
+          return dukpy.texts.map((text) => {
+            const other = text.replaceAll("Rosa", "Ben");
+            earlier = openText(known, text, dukpy.means, earlier);
+            return [all(earlier, other), all(openText(known, text, dukpy.means), other)];
+          });
+        })()""",
+        texts=texts, means=inspector.recording()["means"],
+    )  # fmt: skip
+    for read_on, anew in found:
+        assert read_on == anew
+    rows = [json.dumps(each) for each in found[1][0][2:]]
+    assert len({*rows}) == len(rows)  # each intervention has its own effect
 
 
 def test_what_is_recorded_is_what_python_computes():

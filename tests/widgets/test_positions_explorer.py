@@ -89,7 +89,7 @@ def test_without_positions_equal_words_score_equally_and_each_kind_changes_that(
 
 
 def test_numbers_of_the_chapter():
-    """Two hands: position 2 is (0.909, -0.416, 0.020, 1.000), neighbours match by 1.540."""
+    """Two hands: position 2 is (0.909, -0.416, 0.020, 1.000), neighbors match by 1.540."""
     explorer = PositionsExplorer(d_model=4)
     encoding = js(explorer, "compute(state)")["encoding"]
     np.testing.assert_allclose(encoding[2], [0.909, -0.416, 0.02, 1], atol=5e-4)

@@ -203,8 +203,8 @@ def test_predict_takes_arrays_and_refuses_what_it_does_not_know():
     A = np.array([0.25, 0.75])
     widget = Predict("?", A, labels=["a", "b"], mistakes={"m": A[::-1]}, key=KEY)
     assert widget.answer == [0.25, 0.75] and widget.mistakes == {"m": [0.75, 0.25]}
-    with pytest.raises(TypeError, match="got colour"):
-        Predict("?", 1, key=KEY, colour="red")
+    with pytest.raises(TypeError, match="got color"):
+        Predict("?", 1, key=KEY, color="red")
     with pytest.raises(ValueError, match="typed needs 2 numbers; got 1"):
         widget.typed = [1]
 

@@ -36,10 +36,10 @@
   /* Singular and plural, and the two ways to spell colour and normalise, are one. */
   function stem(word) {
     if (!stems.has(word)) {
-      const spelt = (IRREGULAR.get(word) ?? word)
+      const spelled = (IRREGULAR.get(word) ?? word)
         .replace(/is(e[ds]?|ing|ations?)$/, "iz$1")
         .replace(/(?<=..)our/, "or");
-      stems.set(word, stemmer.stemWord(spelt));
+      stems.set(word, stemmer.stemWord(spelled));
     }
     return stems.get(word);
   }
@@ -206,7 +206,7 @@
     return row.at(-1);
   }
 
-  /* The word of the book that is spelt most like this one, the frequent one first. */
+  /* The word of the book that is spelled most like this one, the frequent one first. */
   function like(word) {
     const limit = word.length > 5 ? 2 : 1;
     const near = [...where].filter(

@@ -25,8 +25,8 @@ LIBRARY = [
     "The doctor told him to sleep more.",
     "My laptop does not start any more.",
     "The museum opens at nine on Sundays.",
-    "The violinist practised for hours.",
-    "A flat tyre made us miss the ferry.",
+    "The violinist practiced for hours.",
+    "A flat tire made us miss the ferry.",
 ]
 QUESTIONS = [
     "Why were we late for the boat?",

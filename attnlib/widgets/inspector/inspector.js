@@ -507,7 +507,7 @@ export function live(view) {
 
   function read() {
     const { text, opened: now, means } = view.state();
-    if (known && now?.text !== text) view.set({ opened: openText(known, text, means) });
+    if (known && now?.text !== text) view.set({ opened: openText(known, text, means, now) });
   }
 
   async function open() {

@@ -22,15 +22,20 @@ export function tokensOf(known, text) {
  * Reads tokens; `change(layer, position, outputs)` may change what the heads pass on. What is
  * returned holds, of the last token, the rows between the layers, what each network adds, what each
  * head attends to and the logits; and of all tokens [layer][position] what the heads pass on, and
- * the values.
+ * the values. What an `earlier` reading has of the same beginning is not read again.
  */
-export function readAll(model, tokens, change = null) {
+export function readAll(model, tokens, change = null, earlier = null) {
+  let same = 0; // the last token is always read
+  while (same < tokens.length - 1 && tokens[same] === earlier?.tokens[same]) same++;
+  const kept = (l, name) => (same ? earlier.text.layers[l][name].slice(0, same) : []);
   const text = emptyText(model);
-  const outputs = model.layers.map(() => []);
+  text.n = same;
+  text.layers = model.layers.map((_, l) => ({ keys: kept(l, "keys"), values: kept(l, "values") }));
+  const outputs = model.layers.map((_, l) => (same ? earlier.outputs[l].slice(0, same) : []));
   let found = null;
-  tokens.forEach((token, position) => {
+  for (let position = same; position < tokens.length; position++) {
     const [rows, networks] = [[], []];
-    const says = readToken(text, token, {
+    const says = readToken(text, tokens[position], {
       row: (_, x) => rows.push(x),
       heads(layer, heads) {
         change?.(layer, position, heads);
@@ -39,8 +44,8 @@ export function readAll(model, tokens, change = null) {
       network: (_, x) => networks.push(x),
     });
     found = { ...says, rows, networks };
-  });
-  return { ...found, tokens, outputs, values: text.layers.map(({ values }) => values) };
+  }
+  return { ...found, tokens, outputs, text };
 }
 
 const dot = (a, b, from = 0, at = 0, n = a.length) => {
@@ -78,7 +83,7 @@ export function ledgerOf(model, read, token, minus = -1) {
       byToken.push(
         Array.from(
           read.weights[l][h],
-          (weight, j) => weight * dot(back, read.values[l][j], h * d, kv, d),
+          (weight, j) => weight * dot(back, read.text.layers[l].values[j], h * d, kv, d),
         ),
       );
     }
@@ -147,16 +152,17 @@ function recordedOf(s, one) {
 
 /**
  * A text that the model has read in this page. Interventions are computed when they are asked for,
- * and kept as long as the texts are the same.
+ * and kept as long as the texts are the same. What was read of an `earlier` text is used again.
  */
-export function openText(known, text, means) {
+export function openText(known, text, means, earlier = null) {
   const { model, vocabulary, tokenOf } = known;
   const { tokens, unknown } = tokensOf(known, text);
-  const read = readAll(model, tokens);
+  const read = readAll(model, tokens, null, earlier?.read);
   const before = softmax(read.logits);
   const layers = read.rows.map((row) => softmax(logitsOf(model, row)));
   const [best] = mostProbable(before);
-  const kept = new Map(); // other texts, by their words; interventions, by what they are
+  const kept = new Map(); // readings: of other texts, by their words; after interventions
+  const past = earlier?.kept ?? kept;
   const once = (key, make) => {
     if (!kept.has(key)) kept.set(key, make());
     return kept.get(key);
@@ -169,17 +175,24 @@ export function openText(known, text, means) {
     const key = `${away} ${how} ${where} ${how === "swap" ? other : ""}`;
     return once(key, () => {
       const options = { away, how, where, n: tokens.length, means, other: swapped };
-      return softmax(readAll(model, tokens, changeOf(model, options)).logits);
+      const from = where === "last" ? read : past.get(key);
+      const found = readAll(model, tokens, changeOf(model, options), from);
+      return { ...found, probabilities: softmax(found.logits) };
+    }).probabilities;
+  }
+  function readOther(other) {
+    const key = `text ${other}`;
+    return once(key, () => {
+      if (past.has(key)) return past.get(key);
+      const found = tokensOf(known, other);
+      return { ...readAll(model, found.tokens, null, read), unknown: found.unknown };
     });
   }
-  const readOther = (other) =>
-    once(`text ${other}`, () => {
-      const found = tokensOf(known, other);
-      return { ...readAll(model, found.tokens), unknown: found.unknown };
-    });
 
   return {
     text,
+    read,
+    kept,
     unknown,
     near: unknown.length ? nearestWord(unknown[0], vocabulary) : "",
     words: tokens.slice(1).map((token) => vocabulary[token]),

