@@ -10,9 +10,12 @@
       .back-to-top, .skip-to-content, .map-here, .headerlink),
     .slides article section > :not(section, .slide-on) { display: none; }
     .slides .page, .slides .main { display: block; }
-    .slides .content { width: auto; max-width: min(94vw, 66rem); margin: 0 auto;
+    .slides body::before { content: none; }
+    .slides { font-size: clamp(100%, 0.4375em + 0.9375vw, 200%); }
+    .slides .content { width: auto; max-width: min(94vw, 58rem); margin: 0 auto;
       padding: 1rem 0 5rem; }
-    .slides article { font-size: clamp(1.1875rem, 0.9rem + 1vw, 1.75rem); line-height: 1.5; }
+    .slides article { line-height: 1.5; }
+    .slides article section > :is(p, ul, ol, .lead, .finding) { max-width: 46rem; }
     .slides article .slide-on { scroll-margin-block: 1rem 5rem; }
     .slides article section { margin: 0; }
     .slides .widget-slot.widget-slot.widget-slot { margin-inline: 0; }
