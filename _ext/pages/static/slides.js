@@ -70,15 +70,23 @@
   const place = make("p", {});
   place.setAttribute("role", "status");
   const bar = make("div", { className: "slides-bar" }, place, back, next, text, leave);
-  bar.setAttribute("role", "group");
+  bar.setAttribute("role", "region");
   bar.setAttribute("aria-label", "Slides");
   const style = make("style", { textContent: STYLE });
+
+  function clear() {
+    for (const block of document.querySelectorAll(".slide-on")) {
+      block.classList.remove("slide-on");
+      block.ariaLevel = null;
+    }
+  }
 
   /** Puts the heading and as many blocks as were asked for in sight, the last one into view. */
   function show() {
     const blocks = slides[at];
-    for (const block of document.querySelectorAll(".slide-on")) block.classList.remove("slide-on");
+    clear();
     for (const block of blocks.slice(0, step + 2)) block.classList.add("slide-on");
+    blocks[0].ariaLevel = "1"; // the title of what is in sight
     const title = blocks[0].cloneNode(true);
     title.querySelector(".headerlink")?.remove();
     const said = `${at + 1} of ${slides.length}: ${title.textContent.trim()}`;
@@ -144,6 +152,7 @@
     if (!found) {
       if (!bar.isConnected) return;
       root.classList.remove("slides");
+      clear();
       for (const node of [bar, style]) node.remove();
       removeEventListener("keydown", press);
       document.getElementById(location.hash.slice(1).split("&")[0])?.scrollIntoView();
