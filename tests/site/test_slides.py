@@ -127,7 +127,7 @@ def test_a_projector_shows_text_and_code_alike_and_the_finding_without_a_guess(
     size = "one => parseFloat(getComputedStyle(one).fontSize)"
     code, heading, text = (
         page.locator(part).first.evaluate(size)
-        for part in ("div.highlight pre", "article h2", "article section > p")
+        for part in ("div.highlight pre", "article h2", "article section > p:not(.facts)")
     )
     assert 0.8 * least <= code < text < heading
 
