@@ -72,7 +72,7 @@ export function open(slot, button, { settings, root }) {
     address.hash = text || (slot.closest("section[id]")?.id ?? "");
     return address.href;
   }
-  /** The height that its frame needs here, and in a column of 640 pixels, where it may be higher. */
+  /** The height that a frame needs, here or in a column of 640 pixels, whichever is higher. */
   function height() {
     const high = () => slot.getBoundingClientRect().height;
     const here = high();
