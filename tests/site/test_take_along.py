@@ -17,7 +17,7 @@ from attnlib.widgets import Encoder, MaskPainter, Plane
 from attnlib.widgets.kit import base, modules
 from tests.conftest import SITE, serve
 from tests.site.harness import BLOCKED, FRAME, awake, axe, page_of, served, wake, write_page
-from tests.site.pages import CHAPTER_2, left
+from tests.site.pages import CHAPTER_2, CHAPTER_3, left
 from tests.site.test_encoder_in_browser import STAND_IN
 from tests.widgets.samples import HOSTILE, SAMPLES, simplest
 
@@ -145,6 +145,24 @@ def test_the_menu_comes_with_a_click_and_gives_links_and_files(browser, site):
     page.keyboard.press("Escape")
     assert not menu.is_visible() and share.evaluate("one => one === document.activeElement")
     assert (left(asked, f"{site}/"), noise) == ([], [])
+    context.close()
+
+
+def test_the_copied_line_is_high_enough_for_a_column_of_a_blog(browser, site):
+    """Where the picture, as high as here, would be cut: Flow stands upright in a narrow column."""
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    wake(page, f"{site}/{CHAPTER_3}")
+    page.locator("[data-name=flow] > .widget-share").click()
+    page.get_by_role("button", name="Copy embed code").click()
+    page.get_by_role("status").filter(has_text="The line is copied").wait_for()
+    frame = ElementTree.fromstring(page.evaluate("navigator.clipboard.readText()"))
+    high = int(frame.get("height"))
+    for width in (640, 704):
+        page.set_viewport_size({"width": width, "height": high})
+        page.goto(frame.get("src"))
+        awake(page)
+        assert page.evaluate("document.documentElement.scrollHeight") <= high
     context.close()
 
 

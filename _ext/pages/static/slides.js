@@ -10,9 +10,12 @@
       .back-to-top, .skip-to-content, .map-here, .headerlink),
     .slides article section > :not(section, .slide-on) { display: none; }
     .slides .page, .slides .main { display: block; }
-    .slides .content { width: auto; max-width: min(94vw, 66rem); margin: 0 auto;
+    .slides body::before { content: none; }
+    .slides { font-size: clamp(100%, 0.4375em + 0.9375vw, 200%); }
+    .slides .content { width: auto; max-width: min(94vw, 58rem); margin: 0 auto;
       padding: 1rem 0 5rem; }
-    .slides article { font-size: clamp(1.1875rem, 0.9rem + 1vw, 1.75rem); line-height: 1.5; }
+    .slides article { line-height: 1.5; }
+    .slides article section > :is(p, ul, ol, .lead, .finding) { max-width: 46rem; }
     .slides article .slide-on { scroll-margin-block: 1rem 5rem; }
     .slides article section { margin: 0; }
     .slides .widget-slot.widget-slot.widget-slot { margin-inline: 0; }
@@ -67,15 +70,23 @@
   const place = make("p", {});
   place.setAttribute("role", "status");
   const bar = make("div", { className: "slides-bar" }, place, back, next, text, leave);
-  bar.setAttribute("role", "group");
+  bar.setAttribute("role", "region");
   bar.setAttribute("aria-label", "Slides");
   const style = make("style", { textContent: STYLE });
+
+  function clear() {
+    for (const block of document.querySelectorAll(".slide-on")) {
+      block.classList.remove("slide-on");
+      block.ariaLevel = null;
+    }
+  }
 
   /** Puts the heading and as many blocks as were asked for in sight, the last one into view. */
   function show() {
     const blocks = slides[at];
-    for (const block of document.querySelectorAll(".slide-on")) block.classList.remove("slide-on");
+    clear();
     for (const block of blocks.slice(0, step + 2)) block.classList.add("slide-on");
+    blocks[0].ariaLevel = "1"; // the title of what is in sight
     const title = blocks[0].cloneNode(true);
     title.querySelector(".headerlink")?.remove();
     const said = `${at + 1} of ${slides.length}: ${title.textContent.trim()}`;
@@ -141,6 +152,7 @@
     if (!found) {
       if (!bar.isConnected) return;
       root.classList.remove("slides");
+      clear();
       for (const node of [bar, style]) node.remove();
       removeEventListener("keydown", press);
       document.getElementById(location.hash.slice(1).split("&")[0])?.scrollIntoView();

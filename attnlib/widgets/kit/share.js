@@ -72,14 +72,22 @@ export function open(slot, button, { settings, root }) {
     address.hash = text || (slot.closest("section[id]")?.id ?? "");
     return address.href;
   }
+  /** The height that a frame needs, here or in a column of 640 pixels, whichever is higher. */
+  function height() {
+    const high = () => slot.getBoundingClientRect().height;
+    const here = high();
+    slot.style.width = "40rem";
+    const narrow = high();
+    slot.style.width = "";
+    return Math.ceil(Math.max(here, narrow)) + 64; // and a line below it
+  }
   function line() {
     const address = embedding(root, slot);
     address.hash = settings(
       slot.dataset.widget.replace(/(?<=[a-z])[A-Z]/g, "-$&").toLowerCase(),
     ).text;
-    const height = Math.ceil(slot.getBoundingClientRect().height) + 64; // and a line below it
     return String(
-      html`<iframe src="${address.href}" title="${title()}" width="100%" height="${height}"
+      html`<iframe src="${address.href}" title="${title()}" width="100%" height="${height()}"
 style="border: 0" loading="lazy" allow="clipboard-write"></iframe>`,
     ).replaceAll("\n", " ");
   }
