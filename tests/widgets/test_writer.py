@@ -140,7 +140,7 @@ def in_torch():
     return model
 
 
-def test_page_attnlib_and_torch_agree_on_200_texts(parity):
+def test_page_attnlib_and_torch_agree(parity):
     """Twelve stories, each of them cut after every one of its first twenty tokens."""
     open_file()
     model = writer(dtype=np.float64)
