@@ -110,6 +110,9 @@ def test_the_limits_of_a_clamped_network_by_hand():
     # The gate stops at 3 above and nowhere below, the other product at both -3 and 3.
     expected = [[swish[0] * 0.5 + 0.25], [swish[1] * -2 + 0.25], [swish[2] * 4 + 0.25]]
     np.testing.assert_allclose(network([[1.0], [9.0], [-9.0]]), expected, rtol=1e-14)
+    published = ClampedSwiGLU(one, one, one)([[1.0], [9.0]])
+    expected = [[2 / (1 + math.exp(-1.702))], [7 * 8 / (1 + math.exp(-1.702 * 7))]]
+    np.testing.assert_allclose(published, expected, rtol=1e-14)
     with raises(ValueError, "limit must be finite and above 0; got 0"):
         ClampedSwiGLU(one, one, one, limit=0)
     with raises(TypeError, "slope must be a number; got str"):
