@@ -466,7 +466,7 @@ def test_alibi_refuses(arguments, error, message):
 
 @pytest.mark.parametrize("shape", [(5,), (2, 4), (2, 0), (1, 2, 5)])
 def test_relative_bias_refuses_a_table_of_the_wrong_width(shape):
-    message = f"table must be a matrix (n_heads, 2 m + 1), of odd width; got shape {shape}"
+    message = f"table must be a matrix (n_heads, 2 r + 1), of odd width; got shape {shape}"
     with raises(ValueError, message):
         relative_position_bias(np.ones(shape), 2)
 
