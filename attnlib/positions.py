@@ -321,14 +321,14 @@ def alibi_bias(n_heads, n_q, n_k=None, *, dtype=np.float64):
 def relative_position_bias(table, n_q, n_k=None):
     r"""Look up what is added to each score, by the offset of the key from the query.
 
-    .. math:: B_{hij} = T_h[\mathrm{clip}(j - i, -m, m) + m]
+    .. math:: B_{hij} = T_h[\mathrm{clip}(j - i, -r, r) + r]
 
     Eq. (7) of "Where am I? Positions".
 
     Parameters
     ----------
-    table : array of float16, float32 or float64, shape (n_heads, 2 m + 1)
-        One learned number for each offset from -m (the key is m tokens before the query) to +m;
+    table : array of float16, float32 or float64, shape (n_heads, 2 r + 1)
+        One learned number for each offset from -r (the key is r tokens before the query) to +r;
         offsets beyond take the last one.
     n_q, n_k : int
         Number of queries and keys, in tokens; `n_k` is `n_q` unless given.
@@ -360,7 +360,7 @@ def relative_position_bias(table, n_q, n_k=None):
     table = read_floats(table, "table")
     if table.ndim != 2 or table.shape[1] % 2 == 0:
         raise ValueError(
-            f"table must be a matrix (n_heads, 2 m + 1), of odd width; got shape {table.shape}"
+            f"table must be a matrix (n_heads, 2 r + 1), of odd width; got shape {table.shape}"
         )
     most = table.shape[1] // 2
     return table[:, np.clip(_offsets(n_q, n_k), -most, most) + most]  # (n_heads, n_q, n_k)

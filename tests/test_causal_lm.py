@@ -300,29 +300,6 @@ def test_tokens_are_drawn_as_often_as_they_are_probable():
 # Errors
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"embeddings": np.ones(3)}, ValueError,
-         "embeddings must be a matrix (d_in, d_out); got shape (3,)"),
-        ({"unembedding": np.ones((17, 10))}, ValueError,
-         "unembedding must have the shape of the transpose of embeddings, (10, 17), or fewer "
-         "columns; got (17, 10)"),
-        ({"layers": []}, ValueError, "layers must hold at least one EncoderLayer; got none"),
-        ({"layers": [1]}, TypeError, "layers must hold EncoderLayers; got int"),
-        ({"embeddings": np.ones((17, 12)), "unembedding": None}, ValueError,
-         "layers must be as wide as the embeddings, 12; got 10"),
-        ({"norm": 1}, TypeError, "norm must be a function; got int"),
-        ({"windows": [3]}, ValueError, "windows must be one a layer, 2; got 1"),
-        ({"windows": [3, 0]}, ValueError, "window must be 1 or more; got 0"),
-        ({"scale": "1"}, TypeError, "scale must be a number; got str"),
-    ],
-)  # fmt: skip
-def test_a_model_refuses(changes, error, message):
-    with raises(error, message):
-        replace(random_model(), **changes)
-
-
 def test_a_model_refuses_tokens_and_caches():
     model = random_model()
     for call in (model, model.read, lambda tokens: model.write(tokens, 1)):
@@ -345,23 +322,6 @@ def test_a_model_refuses_tokens_and_caches():
                 "number of tokens apart; got (3, 2, 1, 5)"):  # fmt: skip
         model([[1], [2], [3]], cache=cache)
     assert isinstance(cache, Cache) and cache.n == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        (([], 1), {}, ValueError, "tokens must hold a token to write after; got shape (0,)"),
-        (([1], -1), {}, ValueError, "n must be 0 or more; got -1"),
-        (([1], 1), {"temperature": -1}, ValueError,
-         "temperature must be finite and 0 or more; got -1"),
-        (([1], 1), {"temperature": None}, TypeError, "temperature must be a number; got NoneType"),
-        (([1], 1), {"top_k": 0}, ValueError, "top_k must be 1 or more; got 0"),
-        (([1], 1), {"rng": 3}, TypeError, "rng must be a numpy.random.Generator; got int"),
-    ],
-)  # fmt: skip
-def test_writing_refuses(arguments, options, error, message):
-    with raises(error, message):
-        random_model().write(*arguments, **options)
 
 
 def without(config, name):

@@ -152,13 +152,6 @@ def test_the_ledger_refuses(changes, arguments, error, message):
         ledger(model, *arguments)
 
 
-def test_what_is_no_model():
-    with raises(TypeError, "model must be a CausalLM; got EncoderLayer"):
-        lens(model_of({}).layers[0], TOKENS)
-    with raises(TypeError, "model must be a CausalLM; got str"):
-        ledger("gpt", TOKENS, 0, 0)
-
-
 # --- what heads pass on
 
 
@@ -447,34 +440,6 @@ class TorchLlama:
                 parts.append(w_o @ z[head, -1] @ column)
             parts.append(network[-1] @ column)
         return self.torch.stack(parts)
-
-
-@pytest.mark.parametrize(
-    ("outputs", "error", "message"),
-    [
-        ([0.0], TypeError, "outputs must be a dict; got list"),
-        ({3: 0.0}, TypeError, "outputs must have keys (layer, head); got 3"),
-        ({(2, 0): 0.0}, ValueError, "a layer of outputs must be from 0 to 1; got 2"),
-        ({(0, 5): 0.0}, ValueError, "a head of outputs must be from 0 to 4; got 5"),
-        ({(0, 1.0): 0.0}, TypeError, "a head of outputs must be a whole number; got 1.0"),
-        ({(0, 1): [0, 1]}, TypeError,
-         "the output of head (0, 1) must hold floats (float16, float32 or float64, so 1.0 and not "
-         "1); got int64"),
-        ({(0, 1): np.zeros((5, 3))}, ValueError,
-         "the output of head (0, 1) must broadcast to (..., n, 2); got (5, 3)"),
-    ],
-)  # fmt: skip
-def test_replace_heads_refuses(outputs, error, message):
-    with raises(error, message):
-        replace_heads(model_of(BEFORE, BEFORE), outputs)
-
-
-def test_outputs_of_another_length_are_refused():
-    model = replace_heads(model_of(BEFORE, BEFORE), {(1, 2): np.zeros((5, 2))})
-    with raises(
-        ValueError, "the output of head 2 must fit (3, 2), a text's tokens by d_v; got (5, 2)"
-    ):
-        model(TOKENS[:3])
 
 
 def test_outputs_of_what_has_no_heads():

@@ -642,59 +642,7 @@ def wider(d_q=6, d_memory=6, d_out=6):
     )
 
 
-WIDTHS = "attention and feed-forward must lead from one width back to it; got"
-KIND = "must be a MultiHeadAttention; got"
 NORM_WIDTH = "must be as wide as the layer, 6; got"
-
-
-@pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"attention": wider(d_q=5)}, ValueError, f"{WIDTHS} [5, 6]"),
-        ({"attention": wider(d_memory=7)}, ValueError, f"{WIDTHS} [6, 7]"),
-        ({"attention": wider(d_out=8)}, ValueError, f"{WIDTHS} [6, 8]"),
-        ({"feed_forward": {"w_1": np.ones((3, 4))}}, ValueError, f"{WIDTHS} [3, 6]"),
-        (
-            {"feed_forward": {"w_2": np.ones((4, 7)), "b_2": None}},
-            ValueError,
-            f"{WIDTHS} [6, 7]",
-        ),
-        (
-            {"feed_forward": SwiGLU(np.ones((6, 4)), np.ones((6, 4)), np.ones((4, 5)))},
-            ValueError,
-            f"{WIDTHS} [5, 6]",
-        ),
-        ({"feed_forward": None}, TypeError, "feed_forward must be a function; got NoneType"),
-        ({"norm_1": LayerNorm(np.ones(5))}, ValueError, f"norm_1 {NORM_WIDTH} 5"),
-        ({"norm_1": LayerNorm(beta=np.ones(7))}, ValueError, f"norm_1 {NORM_WIDTH} 7"),
-        ({"norm_2": RMSNorm(np.ones(5))}, ValueError, f"norm_2 {NORM_WIDTH} 5"),
-        ({"norm_2": 1e-5}, TypeError, "norm_2 must be a function; got float"),
-    ],
-)
-def test_layers_refuse(kind, changes, error, message):
-    with raises(error, message):
-        small(kind, **changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        (
-            {"cross_attention": 1},
-            TypeError,
-            f"cross_attention {KIND} int",
-        ),
-        ({"cross_attention": wider(d_q=5)}, ValueError, f"{WIDTHS} [5, 6]"),
-        ({"cross_attention": wider(d_out=7)}, ValueError, f"{WIDTHS} [6, 7]"),
-        ({"attention": np.negative}, TypeError, f"attention {KIND} ufunc"),
-        ({"norm_3": LayerNorm(np.ones(5))}, ValueError, f"norm_3 {NORM_WIDTH} 5"),
-        ({"norm_3": None}, TypeError, "norm_3 must be a function; got NoneType"),
-    ],
-)
-def test_a_decoder_layer_refuses(changes, error, message):
-    with raises(error, message):
-        small(DecoderLayer, **changes)
 
 
 @pytest.mark.parametrize(
@@ -713,59 +661,6 @@ def test_a_decoder_layer_refuses(changes, error, message):
 def test_an_encoder_layer_refuses(changes, error, message):
     with raises(error, message):
         small(EncoderLayer, **changes)
-
-
-@pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"d_model": 0}, ValueError, "d_model must be 1 or more; got 0"),
-        ({"n_heads": 4}, ValueError, "d_model must be divisible by n_heads; got 6 and 4 heads"),
-        ({"d_ff": 0}, ValueError, "d_ff must be 1 or more; got 0"),
-        ({"d_ff": 2.5}, TypeError, "d_ff must be a whole number; got 2.5"),
-        ({"rng": None}, TypeError, "rng must be a numpy.random.Generator; got NoneType"),
-        (
-            {"dtype": int},
-            TypeError,
-            "dtype must be float16, float32 or float64; got <class 'numpy.int64'>",
-        ),
-        ({"activation": 1}, TypeError, "activation must be a function; got int"),
-    ],
-)
-def test_init_refuses(kind, changes, error, message):
-    options = {"d_model": 6, "n_heads": 2, "d_ff": 4, "rng": np.random.default_rng(0)} | changes
-    with raises(error, message):
-        kind.init(**options)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ([[]], ValueError, "layers must hold at least one EncoderLayer; got none"),
-        (
-            [[small(EncoderLayer), small(DecoderLayer)]],
-            TypeError,
-            "layers must hold EncoderLayers; got DecoderLayer",
-        ),
-        (
-            [[small(EncoderLayer), encoder_layer()]],
-            ValueError,
-            "layers must all have one width; got [6, 22]",
-        ),
-        ([[small(EncoderLayer)], LayerNorm(np.ones(5))], ValueError, f"norm {NORM_WIDTH} 5"),
-        ([[small(EncoderLayer)], np.ones(6)], TypeError, "norm must be a function; got ndarray"),
-    ],
-)
-def test_a_stack_refuses(arguments, error, message):
-    with raises(error, message):
-        Encoder(*arguments)
-
-
-@pytest.mark.parametrize(("n_layers", "error"), [(0, ValueError), (2.0, TypeError)])
-def test_a_stack_refuses_a_number_of_layers(n_layers, error):
-    needed = "must be 1 or more" if n_layers == 0 else "must be a whole number"
-    with raises(error, f"n_layers {needed}; got {n_layers}"):
-        Encoder.init(n_layers, 6, 2, 4, np.random.default_rng(0))
 
 
 @either

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnlib import additive, blocked, causal_mask, padding_mask, top_k_mask, window_mask
-from tests.helpers import NOT_FLOATS, raises, steady
+from tests.helpers import raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -72,17 +72,6 @@ def test_none_that_is_left_out_is_larger_than_one_that_is_chosen(n_k, k, seed):
     assert (least >= most).all()
 
 
-def test_top_k_refuses():
-    with raises(TypeError, f"scores {NOT_FLOATS} int64"):
-        top_k_mask([[1, 2]], 1)
-    with raises(ValueError, "scores must have an axis of keys; got a single number"):
-        top_k_mask(1.0, 1)
-    with raises(ValueError, "k must be 0 or more; got -1"):
-        top_k_mask([1.0], -1)
-    with raises(TypeError, "k must be a whole number; got 1.0"):
-        top_k_mask([1.0], 1.0)
-
-
 def test_sizes_may_be_numpy_integers():
     assert causal_mask(np.int64(2), np.uint8(3)).shape == (2, 3)
     assert window_mask(np.int32(3), np.int8(1)).sum() == 7
@@ -136,41 +125,3 @@ def test_refuses_sizes_that_are_not_whole(name, call, wrong):
 def test_refuses_sizes_below_zero(name, call):
     with raises(ValueError, f"{name} must be 0 or more; got -1"):
         call()
-
-
-@pytest.mark.parametrize(
-    ("lengths", "error", "message"),
-    [
-        ([2, 6], ValueError, "lengths must lie between 0 and n_k = 5; got [2, 6]"),
-        ([-1, 3], ValueError, "lengths must lie between 0 and n_k = 5; got [-1, 3]"),
-        (3, ValueError, "lengths must be a vector (batch,); got shape ()"),
-        ([[1, 2]], ValueError, "lengths must be a vector (batch,); got shape (1, 2)"),
-        ([[1], [2, 3]], ValueError, "lengths must have rows of one length; got unequal rows"),
-        ([1.5], TypeError, "lengths must be whole numbers; got float64"),
-        ([True], TypeError, "lengths must be whole numbers; got bool"),
-        (["a"], TypeError, "lengths must be whole numbers; got <U1"),
-    ],
-)
-def test_refuses_wrong_lengths(lengths, error, message):
-    with raises(error, message):
-        padding_mask(lengths, 5)
-
-
-@pytest.mark.parametrize("translate", [additive, blocked])
-@pytest.mark.parametrize(
-    ("wrong", "came"), [([[1, 0]], "int64"), ([[0.0]], "float64"), ([], "float64")]
-)
-def test_refuses_masks_that_are_not_bool(translate, wrong, came):
-    with raises(TypeError, f"mask must be bool (True = may attend); got {came}"):
-        translate(wrong)
-    with raises(ValueError, "mask must have rows of one length; got unequal rows"):
-        translate([[True], [True, False]])
-
-
-@pytest.mark.parametrize(
-    ("dtype", "came"),
-    [(int, "<class 'numpy.int64'>"), (bool, "<class 'numpy.bool'>"), ("floaty", "'floaty'")],
-)
-def test_additive_refuses_a_dtype_that_is_no_float(dtype, came):
-    with raises(TypeError, f"dtype must be float16, float32 or float64; got {came}"):
-        additive([True], dtype)

@@ -229,28 +229,6 @@ def test_pooling_float16_is_worked_out_in_float32():
     np.testing.assert_allclose(mean_pool(states, np.ones(3000, bool)), [0.6, 0.8], atol=5e-4)
 
 
-@pytest.mark.parametrize(
-    ("mask", "error", "message"),
-    [
-        ([1, 1, 1], TypeError, "mask must hold bools; got int64"),
-        (
-            [True, True],
-            ValueError,
-            "mask must say for each vector of states whether it counts; got (3, 5) and (2,)",
-        ),
-        ([False] * 3, ValueError, "mask must leave each sentence at least one token"),
-    ],
-)
-def test_bad_masks(mask, error, message):
-    with raises(error, message):
-        mean_pool(np.ones((3, 5)), mask)
-
-
-def test_one_vector_is_no_sentence():
-    with raises(ValueError, "states must be a matrix (..., n, d_model); got shape (3,)"):
-        mean_pool(np.ones(3), True)
-
-
 # The files
 
 

@@ -61,7 +61,7 @@ def test_a_symbol_that_the_notation_lacks_stops_the_build():
 def test_each_size_and_matrix_of_the_notation_is_in_the_table():
     known = {each.tex for each in SYMBOLS}
     rows = [tex for tex, _, shape, code, _ in notation(SAID) if shape or code]
-    assert {tex for tex in rows if tex not in known} == {"X_h[i]", "M_i"}  # no letters of their own
+    assert {tex for tex in rows if tex not in known} == {"P_h[i]", "M_i"}  # no letters of their own
 
 
 def test_sizes_are_called_in_code_what_the_notation_says():
@@ -241,11 +241,11 @@ EQUATIONS = {
         attnlib.scaled_dot_product_attention(Q, K, V, causal=True)[1],
     ),
     "eq-head": (
-        {"X": X, "M": MEMORY, "W_Q_h": W_Q, "W_K_h": W_K, "W_V_h": W_V}, "head",
-        attnlib.scaled_dot_product_attention(X @ W_Q, MEMORY @ W_K, MEMORY @ W_V)[0],
+        {"X": X, "W_Q_h": W_Q, "W_K_h": W_K, "W_V_h": W_V}, "head",
+        attnlib.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)[0],
     ),
     "eq-multihead": ({"heads": HEAD_OUTPUTS, "W_O": W_O}, "output", JOINED),
-    "eq-split": ({"X": X, "h": 1, "d": D_K}, "X_h", attnlib.split_heads(X, HEADS)[1]),
+    "eq-split": ({"P": X, "h": 1, "d": D_K}, "P_h", attnlib.split_heads(X, HEADS)[1]),
     "eq-head-sum": ({"heads": HEAD_OUTPUTS, "W_O": W_O}, "output", JOINED),
     "eq-add-positions": ({"X": X, "PE": ENCODINGS}, "X_in", X + ENCODINGS),
     "eq-pe-sin": (

@@ -65,6 +65,13 @@ STYLE = {
     "(max-width:82em)": "(max-width:68.74em)",
 }
 ICONS_OF_OTHERS = ["svg-pencil", "svg-eye"]  # of buttons that this site does not have
+# Kinds of boxes that no page has: a page is lighter by a kilobyte without their rules.
+BOXES_OF_OTHERS = re.compile(
+    r"\.(attention|caution|danger|error|hint|important|seealso|tip|warning)\b"
+)
+OF_BOXES = re.compile(
+    r'(--(?:icon|color-admonition)-[\w-]+)\s*:\s*(?:url\("(?:[^"\\]|\\.)*"\)|[^;}"])*;?'
+)
 FURO = "_static/scripts/furo.js"
 REPLACED_BY_OURS = {"mystnb.*.css", "furo-extensions.css"}
 ONLY_FOR_ITS_SEARCH = {"documentation_options.js", "doctools.js", "sphinx_highlight.js"}
@@ -139,7 +146,15 @@ def amended_style(text):
         rule.prelude = tinycss2.parse_component_value_list(head)
     if missing:
         raise ThemeError(f"Furo's styles/furo.css no longer has {min(missing)}, which _ext amends")
-    return tinycss2.serialize(rules)
+    style = tinycss2.serialize([rule for rule in rules if not is_of_others(rule)])
+    used = set(re.findall(r"var\((--[\w-]+)", style))
+    return OF_BOXES.sub(lambda found: found[0] if found[1] in used else "", style)
+
+
+def is_of_others(rule):
+    """Whether each selector of the rule is for a kind of box that no page has."""
+    selectors = tinycss2.serialize(rule.prelude).split(",")
+    return rule.type == "qualified-rule" and all(map(BOXES_OF_OTHERS.search, selectors))
 
 
 def files_of(theme):

@@ -13,9 +13,9 @@ def offsets(S):
     return np.arange(S.shape[1]) - np.arange(len(S))[:, None]
 
 
-def clipped(offset, m):
+def clipped(offset, r):
     """Return the index of an offset in the table."""
-    return np.clip(offset, -m, m) + m
+    return np.clip(offset, -r, r) + r
 
 
 def looked_up(S, table, index=clipped):
@@ -29,15 +29,15 @@ def right(S, table):
 
 
 def indexed(index):
-    """Return the scores with another index into the table, made of the offsets and m."""
+    """Return the scores with another index into the table, made of the offsets and r."""
     return lambda S, table: S + looked_up(S, table, index)
 
 
 relative_bias = Checker(
     """Check scores with a relative position bias, Eq. (7) of "Where am I? Positions" for one head.
 
-    The function takes scores S (n_q, n_k) and a table (2 m + 1,), the bias of each offset j - i
-    from -m to m; it returns the scores (n_q, n_k) with the bias added. Offsets beyond m take the
+    The function takes scores S (n_q, n_k) and a table (2 r + 1,), the bias of each offset j - i
+    from -r to r; it returns the scores (n_q, n_k) with the bias added. Offsets beyond r take the
     last one.
     """,
     right=right,
@@ -52,31 +52,31 @@ relative_bias = Checker(
     mistakes=[
         "The table is read backwards: your offsets are i - j, or the table is reversed. A key "
         "after the query has j - i above 0.",
-        indexed(lambda offset, m: clipped(-offset, m)),
-        "You did not clip. Offsets beyond m leave the table, and those far below 0 come round from "
-        "its other end: np.clip(j - i, -m, m).",
-        indexed(lambda offset, m: offset + m),
-        "You clipped above m, not below -m: a negative index comes round from the other end of the "
+        indexed(lambda offset, r: clipped(-offset, r)),
+        "You did not clip. Offsets beyond r leave the table, and those far below 0 come round from "
+        "its other end: np.clip(j - i, -r, r).",
+        indexed(lambda offset, r: offset + r),
+        "You clipped above r, not below -r: a negative index comes round from the other end of the "
         "table.",
-        indexed(lambda offset, m: np.minimum(offset, m) + m),
-        "You clipped below -m, not above m: the keys far after a query leave the table.",
-        indexed(lambda offset, m: np.maximum(offset, -m) + m),
-        "+ m is missing: offset -m stands at index 0 of the table, offset 0 in its middle.",
-        indexed(lambda offset, m: np.clip(offset, -m, m)),
-        "You clipped to the length of the table without + m: offset 0 stands in its middle.",
-        indexed(lambda offset, m: np.clip(offset, 0, 2 * m)),
-        "You read the entry before the right one: offset -m stands at index 0, so add m, and clip "
-        "from -m to m.",
-        indexed(lambda offset, m: clipped(offset, m) - 1),
-        "m is not the length of the table, which is 2 m + 1: m = len(table) // 2.",
-        indexed(lambda offset, m: clipped(offset, 2 * m + 1)),
+        indexed(lambda offset, r: np.minimum(offset, r) + r),
+        "You clipped below -r, not above r: the keys far after a query leave the table.",
+        indexed(lambda offset, r: np.maximum(offset, -r) + r),
+        "+ r is missing: offset -r stands at index 0 of the table, offset 0 in its middle.",
+        indexed(lambda offset, r: np.clip(offset, -r, r)),
+        "You clipped to the length of the table without + r: offset 0 stands in its middle.",
+        indexed(lambda offset, r: np.clip(offset, 0, 2 * r)),
+        "You read the entry before the right one: offset -r stands at index 0, so add r, and clip "
+        "from -r to r.",
+        indexed(lambda offset, r: clipped(offset, r) - 1),
+        "r is not the length of the table, which is 2 r + 1: r = len(table) // 2.",
+        indexed(lambda offset, r: clipped(offset, 2 * r + 1)),
         "% lets far keys come round to the other end of the table. They take its last entry: "
         "np.clip.",
-        indexed(lambda offset, m: (offset + m) % (2 * m + 1)),
+        indexed(lambda offset, r: (offset + r) % (2 * r + 1)),
         "You looked up the distance |j - i|. A key before and a key after have two entries.",
-        indexed(lambda offset, m: clipped(np.abs(offset), m)),
-        indexed(lambda offset, m: np.minimum(np.abs(offset), m)),
-        "Keys beyond m get no bias. They take the last entry of the table.",
+        indexed(lambda offset, r: clipped(np.abs(offset), r)),
+        indexed(lambda offset, r: np.minimum(np.abs(offset), r)),
+        "Keys beyond r get no bias. They take the last entry of the table.",
         lambda S, table: (
             S + np.where(np.abs(offsets(S)) <= len(table) // 2, looked_up(S, table), 0)
         ),

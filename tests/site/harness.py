@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from _ext.assets import with_constants
 from _ext.widgets import page as widget_slot
+from _ext.writer.page import model_script
 from attnlib import palette
 from tests.conftest import ROOT, serve
 from tests.site.pages import FRAME
@@ -105,13 +106,28 @@ def served(folder):
         yield {"http": f"{address}/page.html", "file": (folder / "page.html").as_uri()}
 
 
-def page_of(*widgets):
-    """A fixture for a test file: the addresses of a page with these widgets."""
+def add_model(folder):
+    """Give a page the script that loads the model that writes, and the model itself."""
+    loader = ROOT / "_ext" / "writer" / "static" / "writer_loader.js"
+    (folder / "writer_loader.js").write_bytes(loader.read_bytes())
+    (folder / "model.js").write_text(model_script()[1], encoding="utf-8")
+    page = folder / "page.html"
+    script = '<script defer src="writer_loader.js" data-model="model.js"></script>'
+    page.write_text(page.read_text(encoding="utf-8").replace("<script", f"{script}<script", 1))
+
+
+def page_of(*widgets, model=False):
+    """A fixture for a test file: the addresses of a page with these widgets.
+
+    With `model` the page can load the model that writes.
+    """
 
     @pytest.fixture(scope="module")
     def addresses(tmp_path_factory):
         folder = tmp_path_factory.mktemp("widgets")
         write_page(folder, *widgets)
+        if model:
+            add_model(folder)
         with served(folder) as addresses:
             yield addresses
 

@@ -1,7 +1,7 @@
 """What can be told of a page that is open: what is cut, where Tab stops, what nobody can read."""
 
-from tests.site.harness import AXE, axe
-from tests.site.pages import FRAME, OPEN_ALL, THEMES, WIDTHS, soup
+from tests.site.harness import AXE, LOOKS, PLACES, axe
+from tests.site.pages import FRAME, OPEN_ALL
 
 # ------------------------------------------------------------- nothing is cut, covered or small
 
@@ -155,7 +155,13 @@ def printed(page):
 # -------------------------------------------------------------------------------- what axe finds
 
 # The menu, and what is around the text, are the same on every page: one is looked at in all ways.
-ALL = [(width, theme, AXE["runOnly"]) for width in WIDTHS for theme in THEMES]
+ALL = [
+    (360, "light", LOOKS),
+    (1280, "dark", LOOKS),
+    *((w, t, AXE["runOnly"]) for w, t, _ in PLACES),
+]
+# Where every kind of widget was looked at before, on a phone only the text is new.
+AGAIN = [PLACES[0], (360, "dark", ["color-contrast", "scrollable-region-focusable"])]
 # Thousands of code tokens share a few colors, and axe knows no rule for what a formula or a
 # drawing is made of, as long as that has no name and no role, and is not what a button says.
 ONE_TOKEN_OF_A_KIND = """() => {
@@ -240,8 +246,8 @@ CONTRASTS = """() => {
 }"""
 
 
-def faint(page, name):
+def faint(page):
     """The words in drawings with a contrast below 4.5, measured where each of them lies."""
     texts = page.evaluate(CONTRASTS)
-    assert texts or not soup(name).select("article svg"), "drawings without any text"
+    assert texts or not page.locator("article svg").count(), "drawings without any text"
     return [text for text in texts if text[0] < 4.5]

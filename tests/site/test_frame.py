@@ -4,7 +4,6 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.site.harness import awake
-from tests.site.pages import soup
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
 # The first picture and its main control. What copies or resets changes nothing that one came for.
@@ -35,12 +34,6 @@ def test_the_first_screen_has_the_picture_and_its_main_control(page, site, name)
         assert 0 < seen["top"] <= most_top, width
         assert seen["top"] < seen["control"] <= most_control, width
         assert seen["reset"], width
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_the_contents_at_the_side_have_the_sections_alone(name):
-    contents = soup(f"chapters/{name}.html").select_one(".toc-tree > ul > li > ul")
-    assert len(contents.find_all("li", recursive=False)) > 4 and not contents.select("ul")
 
 
 FIRST = "chapters/06-many-heads.html"

@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from bs4 import NavigableString, Tag
 
+from _ext.symbols.page import SYMBOLS
 from _ext.widgets.page import scripts, use
 from attnlib import widgets
 from tests.conftest import ROOT, SITE
@@ -196,6 +197,20 @@ def text_without(name, selector):
                 yield child
 
     return "".join(words(soup(name)))
+
+
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("chapters/")])
+def test_the_contents_at_the_side_have_the_sections_alone(name):
+    contents = soup(name).select_one(".toc-tree > ul > li > ul")
+    assert len(contents.find_all("li", recursive=False)) > 4 and not contents.select("ul")
+
+
+def test_widgets_have_the_parts_that_light_up_with_symbols():
+    """Those that Flow draws once it is alive are tried in tests/site/test_linked_reading.py."""
+    parts = {part for each in SYMBOLS for part in each.parts}
+    still = {part for part in parts if "data-gate" not in part and "data-holds" not in part}
+    drawn = [soup(name) for name in NOTEBOOKS if name.startswith("chapters/")]
+    assert {part for part in still if not any(page.select_one(part) for page in drawn)} == set()
 
 
 @every_page

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from bs4 import BeautifulSoup
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
@@ -198,6 +197,10 @@ def test_copy_fills_the_clipboard_and_says_so(page, addresses):
         assert said and text.endswith("\n") and said[1] in (None, str(text.count("\n")))
 
 
+PARTS = """panel => [...new Set([...panel.querySelectorAll("*")].map(
+  ({localName, className}) => `${localName} ${className.baseVal ?? className}`))].sort()"""
+
+
 def test_a_weight_opens_under_the_microscope_and_leads_to_the_next(page, addresses):
     wake(page, addresses["http"])
     asked = page.locator(".widget-slot:has([name=why], [data-why])").all()
@@ -206,12 +209,15 @@ def test_a_weight_opens_under_the_microscope_and_leads_to_the_next(page, address
     assert {slot.get_attribute("data-widget") for slot in asked} == {
         kind.__name__ for kind in with_one
     }
+    seen = set()  # what consists of the same parts has the same faults
     for slot in asked:
         why = slot.locator("[name=why], [data-why]").first
         why.click()
         panel = slot.get_by_role("dialog", name="A weight under the microscope")
         panel.wait_for()
-        assert axe(page, [".lens:popover-open"]) == []
+        parts = tuple(panel.evaluate(PARTS))
+        assert parts in seen or axe(page, [".lens:popover-open"]) == []
+        seen.add(parts)
         others = panel.get_by_label("Look at another")
         if others.count():
             others.select_option(index=0)
@@ -222,27 +228,22 @@ def test_a_weight_opens_under_the_microscope_and_leads_to_the_next(page, address
         assert why.evaluate("button => button === document.activeElement")
 
 
-def markup(slot):
-    """What a widget shows; in which order an element got its attributes is no difference."""
-    return BeautifulSoup(slot.locator("fieldset").first.inner_html(), "html.parser")
-
-
 def test_reset_leads_back(page, addresses):
     wake(page, addresses["http"])
     for slot in page.locator(".widget-slot:has([name=reset])").all():
         page.mouse.move(0, 0)  # what it points at is no state of a widget
         page.evaluate(FRAME)
-        before = markup(slot)
+        slot.evaluate("slot => { slot.before = slot.querySelector('fieldset').cloneNode(true) }")
         for control in slot.locator("select:enabled, input[type=range]:enabled").all():
             control.focus()
             control.press("ArrowDown")
         slot.locator("[name=reset]").click()
         page.mouse.move(0, 0)
-        for _ in range(100):  # what is for the ear alone comes when things are quiet
-            if markup(slot) == before:
-                break
-            page.wait_for_timeout(100)
-        assert markup(slot) == before
+        # What is for the ear alone comes when things are quiet.
+        page.wait_for_function(
+            "slot => slot.before.isEqualNode(slot.querySelector('fieldset'))",
+            arg=slot.element_handle(),
+        )
 
 
 # ---------------------------------------------------------------- in whatever state it is set to

@@ -7,20 +7,16 @@ import pytest
 from _ext.writer.page import model_script
 from attnlib.widgets import Writer
 from benchmarks.writer import disagreements
-from tests.conftest import ROOT
 from tests.site.harness import (
     assert_nothing_moves,
     assert_words_fit,
     axe_findings,
     copied,
-    served,
+    page_of,
     wake,
-    write_page,
 )
 from tests.site.pages import FRAME
 
-LOADER = ROOT / "_ext" / "writer" / "static" / "writer_loader.js"
-NAME, TEXT = model_script()
 WORDS = "[...document.querySelectorAll('[data-at]')].map((word) => word.textContent)"
 RESTS = "document.querySelector('[name=write]').textContent !== 'Stop'"
 WRITTEN = f"{RESTS} && document.querySelectorAll('[data-at]').length > %d"
@@ -37,17 +33,7 @@ STOP_AFTER = """(n) => new Promise((done) => {
 HOSTILE = "<img src=x onerror=document.title=1> constructor __proto__ & “"
 
 
-@pytest.fixture(scope="module")
-def addresses(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("writer")
-    write_page(folder, Writer())
-    (folder / "writer_loader.js").write_bytes(LOADER.read_bytes())
-    (folder / "model.js").write_text(TEXT, encoding="utf-8")
-    page = folder / "page.html"
-    loader = '<script defer src="writer_loader.js" data-model="model.js"></script>'
-    page.write_text(page.read_text(encoding="utf-8").replace("<script", f"{loader}<script", 1))
-    with served(folder) as addresses:
-        yield addresses
+addresses = page_of(Writer(), model=True)
 
 
 def wait(page, condition):
@@ -97,9 +83,9 @@ def test_page_and_python_agree(live):
 def test_the_same_seed_writes_the_same_with_and_without_cache(live):
     def story():
         choose(live, "drinks")
-        press(live, "write")
-        wait(live, WRITTEN % 30)
-        return live.evaluate(WORDS)
+        n = len(live.evaluate(WORDS)) + 12
+        live.evaluate(STOP_AFTER, n)
+        return live.evaluate(WORDS)[:n]
 
     live.locator("summary").click()
     first = story()
@@ -205,7 +191,7 @@ def test_a_model_that_does_not_arrive_is_asked_for_again(browser, addresses):
     wait(page, "document.querySelector('[data-part=status]').textContent.includes('damaged')")
     page.unroute("**/model.js*")
     n = len(page.evaluate(WORDS))
-    page.route("**/model.js?again=2", lambda route: route.fulfill(body=TEXT))
+    page.route("**/model.js?again=2", lambda route: route.fulfill(body=model_script()[1]))
     press(page, "one")
     wait(page, WRITTEN % n)
     page.close()

@@ -19,7 +19,7 @@ from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture, run
 from tests.widgets.samples import GIBBERISH, SAMPLES, simplest
 
-some = settings(steady, max_examples=10)
+some = settings(steady, max_examples=5)
 each_widget = pytest.mark.parametrize("widget", SAMPLES, ids=lambda widget: widget.__name__)
 
 

@@ -140,7 +140,7 @@ def in_torch():
     return model
 
 
-def test_page_attnlib_and_torch_agree_on_200_texts(parity):
+def test_page_attnlib_and_torch_agree(parity):
     """Twelve stories, each of them cut after every one of its first twenty tokens."""
     open_file()
     model = writer(dtype=np.float64)
@@ -287,7 +287,7 @@ def test_a_draw_by_hand():
 
 def test_chances_are_spread_evenly_and_are_no_neighbors():
     many = """Array.from({length: 97}, (_, seed) => Array.from({length: 89},
-      (_, position) => writer_model.chance(seed, position)))"""
+      (_, position) => kit.chance(seed, position)))"""
     found = np.array(run(many))
     assert ((found >= 0) & (found < 1)).all()
     counts = np.histogram(found, bins=10, range=(0, 1))[0] / found.size

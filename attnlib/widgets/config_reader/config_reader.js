@@ -297,7 +297,7 @@ export function picture(s) {
   const said = (lines) => lines.map((each) => html`<p>${each}</p>`);
   const power = Math.round(Math.log2(s.tokens));
   return [
-    html`<div class="controls"><p class="choices">${Object.entries(s.published).map(choice)}</p>
+    html`<div class="controls"><p class="one-of">${Object.entries(s.published).map(choice)}</p>
 <details><summary>Paste a config.json</summary><label><span>Configuration</span>
 <textarea name="pasted" rows="8" spellcheck="false" autocomplete="off"
 data-key="${s.config}">${JSON.stringify(parse(s.config), null, 1)}</textarea></label></details>

@@ -31,7 +31,7 @@
  *   read(text, { hidden, owner, tell })   one reading, not kept: a promise
  * A trait of a field is set as it is typed; a new text empties `hidden`.
  */
-import { buttons, element, html } from "../kit/markup.js";
+import { buttons, element, html, textField, tries } from "../kit/markup.js";
 import { heads } from "./heads.js";
 import { lengths } from "./lengths.js";
 import { path } from "./path.js";
@@ -123,33 +123,17 @@ export function picture(s) {
 }
 
 /** A text to type, and some to take. */
-function entry(s, { name, label, tries = [] }) {
-  const field = {
-    type: "text",
-    name,
-    value: s[name],
-    maxlength: LONGEST,
-    autocomplete: "off",
-    autocapitalize: "off",
-    spellcheck: "false",
-  };
-  const chip = ([short, text]) =>
-    element(
-      "button",
-      {
-        type: "button",
-        class: "chip",
-        "data-try": name,
-        "data-text": text,
-        "aria-pressed": String(text === s[name]),
-      },
-      short,
-    );
+function entry(s, { name, label, tries: suggested = [] }) {
+  const own = s[name];
+  const all = suggested.map(([short, text]) => [
+    short,
+    { "data-try": name, "data-text": text },
+    text === own,
+  ]);
+  const field = textField(name, own, LONGEST);
   return [
-    element("label", { class: "main" }, html`<span>${label}</span>`, element("input", field)),
-    tries.length > 0 &&
-      html`<p class="tries" role="group" aria-label="Sentences to try"><span>Try</span>
-${tries.map(chip)}</p>`,
+    element("label", { class: "main" }, html`<span>${label}</span>`, field),
+    all.length > 0 && tries("Sentences to try", "Try", all),
   ];
 }
 

@@ -4,7 +4,7 @@
  */
 import { grid, small } from "../kit/heads_grid.js";
 import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
-import { element, html, sheet, table } from "../kit/markup.js";
+import { element, html, sheet, table, tries } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, sharePanel, weightPanel } from "../kit/microscope.js";
 import { called, two } from "../kit/numbers.js";
 import {
@@ -265,7 +265,7 @@ that word.</p>`;
   const names = called(tokens);
   const hiddenNames = hides.map((i, k) => html`${k > 0 && ", "}<b class="key">${names[i]}</b>`);
   const change = ([l, h, i, j, from, to]) =>
-    html`<button type="button" class="chip" data-key="${[l, h, i, j].join()}"
+    html`<button type="button" data-key="${[l, h, i, j].join()}"
 data-go="${[l, h, i].join()}">${l + 1}.${h + 1} ${names[i]} → ${names[j]}: ${two(from)}, now
 ${two(to)}</button>`;
   return html`<p>Without ${hiddenNames}, the vector of the sentence keeps a cosine of <b
@@ -296,25 +296,18 @@ data-part="said">${element("span", { "data-key": key }, summary(s, now))}</p>${w
     tokens.length > CROWDED
       ? tokens.map((token, i) => (i === now.row || i === now.top ? token : ""))
       : tokens;
-  const known = ([name, l, h]) =>
-    element(
-      "button",
-      {
-        type: "button",
-        class: "chip",
-        "data-go": `${l},${h}`,
-        "aria-pressed": String(l === s.layer && h === s.head),
-      },
-      name,
-    );
+  const known = KNOWN.map(([name, l, h]) => [
+    name,
+    { "data-go": `${l},${h}` },
+    l === s.layer && h === s.head,
+  ]);
   return [
     ladder(s, now),
     statement,
     html`<div class="without" role="status" data-part="without">${note(now)}</div>`,
     html`<div class="atlas"><p class="note">All 72 heads: layers in rows, heads in columns</p><div
 class="scroll">${grid(drawnHeads(now), s.layer, s.head)}</div>
-<p class="tries" role="group" aria-label="Heads worth a look"><span>Worth a look</span>
-${KNOWN.map(known)}</p></div>`,
+${tries("Heads worth a look", "Worth a look", known)}</div>`,
     html`<div class="large">${sheet(
       "heat",
       HEAT.width,

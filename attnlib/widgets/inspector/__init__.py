@@ -12,7 +12,7 @@ from attnlib import inspection, models, world
 from attnlib.attention import softmax
 from attnlib.multihead import split_heads
 from attnlib.widgets.kit.base import CourseWidget, Whole
-from attnlib.widgets.writer import model_file
+from attnlib.widgets.writer import LoadsModel
 
 RECORDED = Path(__file__).parents[2] / "data" / "inspector.json"
 MAX_LETTERS, MAX_TOKENS = 400, 80
@@ -35,7 +35,7 @@ EXAMPLES = [
 HOWS, WHERES = ["zero", "mean", "swap"], ["all", "last"]
 
 
-class Inspector(CourseWidget):
+class Inspector(LoadsModel, CourseWidget):
     """What the parts of the model that writes do for the next word of a text.
 
     The page shows what was recorded of three texts. When a reader asks for more, the page loads
@@ -87,14 +87,6 @@ class Inspector(CourseWidget):
     layer = Whole(1, N_LAYERS, 2).tag(sync=True)
     recorded = traitlets.List(read_only=True).tag(sync=True, constant=True)
     means = traitlets.List(read_only=True).tag(sync=True, constant=True)
-    kernel = traitlets.Bool(False, read_only=True).tag(sync=True)
-    wanted = traitlets.Bool(False).tag(sync=True)
-    file = traitlets.Dict(read_only=True).tag(sync=True)
-
-    def __init__(self, **traits):
-        super().__init__(**traits)
-        self.set_trait("kernel", True)
-        self.observe(lambda _: self.set_trait("file", model_file()), "wanted")
 
     @traitlets.validate("text", "other", "word", "against")
     def _check_text(self, proposal):
@@ -114,11 +106,6 @@ class Inspector(CourseWidget):
     def _mean(self):
         """The mean outputs of all heads, [head][d_v]."""
         return recording()["means"]
-
-    @property
-    def state(self):
-        """The state as a page without a kernel gets it."""
-        return {**super().state, "kernel": False, "wanted": False, "file": {}}
 
     @property
     def tokens(self):

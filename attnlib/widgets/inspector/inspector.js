@@ -4,9 +4,9 @@
  *
  * `reading.js` has the numbers. Nothing is loaded before a click.
  */
-import { buttons, element, html, select, table } from "../kit/markup.js";
+import { buttons, element, html, select, table, textField, tries } from "../kit/markup.js";
 import { two } from "../kit/numbers.js";
-import { openFile } from "../writer/story.js";
+import { loadModel } from "../writer/loading.js";
 import { shown, split } from "../writer/text.js";
 import { openText, readingOf } from "./reading.js";
 
@@ -83,26 +83,12 @@ function page(s, read) {
 }
 
 function entry(s) {
-  const field = element("input", {
-    type: "text",
-    name: "text",
-    value: s.text,
-    maxlength: LONGEST,
-    autocomplete: "off",
-    autocapitalize: "off",
-    spellcheck: "false",
-  });
-  const chip = ({ text, name }) =>
-    element(
-      "button",
-      {
-        type: "button",
-        class: "chip",
-        "data-example": name,
-        "aria-pressed": String(text === s.text),
-      },
-      name,
-    );
+  const field = textField("text", s.text, LONGEST);
+  const examples = s.recorded.map(({ name, text }) => [
+    name,
+    { "data-example": name },
+    text === s.text,
+  ]);
   const isIdle = s.engine.state !== "ready";
   const loads = !s.kernel && html` <small>loads 0.5 MB</small>`;
   const open =
@@ -114,8 +100,7 @@ function entry(s) {
       loads,
     );
   return html`<div class="entry"><label><span>The text that the model reads</span>${field}</label>
-<p class="chips" role="group" aria-label="Texts to try"><span>Try the word</span>
-${s.recorded.map(chip)}${open}</p></div>`;
+${tries("Texts to try", "Try the word", examples, open)}</div>`;
 }
 
 /** What there is to say about the model and the text, most urgent first. */
@@ -484,23 +469,6 @@ export function code(s) {
 
 // --------------------------------------------------------------------------------- the page
 
-const files = new WeakMap(); // what a file holds, once for all widgets of a page
-
-/** The data that the kernel of a notebook sends. */
-const fromKernel = (view) =>
-  new Promise((resolve) => {
-    const look = () => view.state().file.data && resolve(view.state().file);
-    view.follow(look);
-    view.set({ wanted: true });
-    look();
-  });
-
-async function fileOf(view) {
-  if (view.state().kernel) return fromKernel(view);
-  if (!self.writer) throw new Error("The model is in the pages of the book, and in Jupyter.");
-  return self.writer.load();
-}
-
 export function live(view) {
   let known = null;
   let pause = 0;
@@ -511,17 +479,8 @@ export function live(view) {
   }
 
   async function open() {
-    view.set({ engine: { state: "loading", error: "" } });
-    try {
-      const file = await fileOf(view);
-      if (!files.has(file)) files.set(file, openFile(file));
-      known = files.get(file);
-      view.set({ engine: { state: "ready", error: "" } });
-      read();
-    } catch (error) {
-      view.set({ engine: { state: "failed", error: error.message } });
-      throw error;
-    }
+    known = await loadModel(view);
+    read();
   }
 
   view.follow(() => {

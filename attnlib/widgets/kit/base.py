@@ -2,6 +2,7 @@
 
 import functools
 import html
+import itertools
 import json
 import re
 from typing import ClassVar
@@ -101,7 +102,9 @@ class CourseWidget(anywidget.AnyWidget):
         # anywidget makes a class of the same name anew for each widget, with traits for the two.
         if "_esm" not in vars(cls):
             cls._css = palette.css() + "".join(map(modules.style, ["kit", *styles(cls)]))
-            traits = ((n, t) for n, t in vars(cls).items() if isinstance(t, traitlets.TraitType))
+            own = itertools.takewhile(lambda base: base is not CourseWidget, cls.__mro__)
+            traits = [each for base in own for each in vars(base).items()]
+            traits = [(n, t) for n, t in traits if isinstance(t, traitlets.TraitType)]
             cls._state = {name: trait for name, trait in traits if trait.metadata.get("sync")}
             cls._constant = [n for n, t in cls._state.items() if t.metadata.get("constant")]
             cls._shown = [name for name, trait in cls._state.items() if not trait.read_only]

@@ -62,6 +62,27 @@ export function slider(name, { bounds }, more) {
   return element("input", { type: "range", name, min: least, max: most, ...more });
 }
 
+/** A line for a text of the reader's own, which is the trait `name`. */
+export const textField = (name, value, maxlength, more = {}) =>
+  element("input", {
+    type: "text",
+    name,
+    value,
+    maxlength,
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+    ...more,
+  });
+
+/** Suggestions to take, [name, data, whether it is what stands there], and what follows them. */
+export function tries(label, title, all, ...more) {
+  const button = ([name, data, isPressed]) =>
+    element("button", { type: "button", ...data, "aria-pressed": String(isPressed) }, name);
+  return html`<p class="tries" role="group" aria-label="${label}"><span>${title}</span>
+${all.map(button)}${more}</p>`;
+}
+
 /**
  * A status named `part` with this message; without one it takes no room. `details`, {summary:
  * content}, are for readers without JavaScript, and for the end of a chapter on paper

@@ -47,12 +47,7 @@ class Letters(CourseWidget):
 
     @traitlets.validate("text")
     def _check_text(self, proposal):
-        text = proposal["value"]
-        if not re.fullmatch(f"[{LETTERS}]{{1,{induction.LENGTH}}}", text):
-            raise ValueError(
-                f"text needs 1 to {induction.LENGTH} letters from a to p; got {text!r}"
-            )
-        return text
+        return check_letters(proposal["value"])
 
     @traitlets.validate("off")
     def _check_off(self, proposal):
@@ -102,6 +97,13 @@ class Letters(CourseWidget):
 
     def _reads(self):
         return self._left()(self.tokens)
+
+
+def check_letters(text):
+    """Return `text` if the model can read it."""
+    if not re.fullmatch(f"[{LETTERS}]{{1,{induction.LENGTH}}}", text):
+        raise ValueError(f"text needs 1 to {induction.LENGTH} letters from a to p; got {text!r}")
+    return text
 
 
 def _written(tokens):

@@ -5,7 +5,7 @@
  * `model.js` computes.
  */
 import { cellAt, shades } from "../kit/heatmap.js";
-import { buttons, element, html, table } from "../kit/markup.js";
+import { buttons, element, html, table, textField } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
 import { called, dotProducts, two } from "../kit/numbers.js";
 import { copied, isOff, LETTERS, read, unpack } from "./model.js";
@@ -312,14 +312,7 @@ export function picture(s) {
 ${l + 1}</p><div>${HEADS.map((one) => head(s, now, l, one))}</div></div>`;
   return [
     html`<div class="typing"><label class="main"><span>Letters from a to p, up to 24</span>
-${element("input", {
-  type: "text",
-  name: "text",
-  value: s.text,
-  autocomplete: "off",
-  autocapitalize: "off",
-  spellcheck: "false",
-})}</label>
+${textField("text", s.text)}</label>
 <p class="buttons"><button type="button" name="write">Add its answer</button><button type="button"
 name="random">Random letters</button></p></div>`,
     html`<label class="place"><span>It reads up to letter <b class="number"

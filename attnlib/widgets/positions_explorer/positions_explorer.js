@@ -351,13 +351,14 @@ function scoring(s) {
     columns: ["key at position", ...ends, "key"],
   };
   return [
-    html`<div class="kinds" role="group" aria-label="Kind of positions">${Object.entries(KINDS).map(
-      ([kind, label]) =>
-        element(
-          "button",
-          { type: "button", name: kind, "aria-pressed": String(kind === s.kind) },
-          label,
-        ),
+    html`<div class="kinds one-of" role="group" aria-label="Kind of positions">${Object.entries(
+      KINDS,
+    ).map(([kind, label]) =>
+      element(
+        "button",
+        { type: "button", name: kind, "aria-pressed": String(kind === s.kind) },
+        label,
+      ),
     )}</div>`,
     html`<div class="controls">
 ${control("position", "Position", p, { value: p })}

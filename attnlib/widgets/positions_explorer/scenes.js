@@ -189,7 +189,7 @@ export function ordering(s) {
   const pressed = (on) => ({ "aria-pressed": String(on) });
   return [
     html`<div class="controls"><p
-class="switches main">${button("swapped", "Swap dog and man", pressed(s.swapped))}
+class="switches one-of main">${button("swapped", "Swap dog and man", pressed(s.swapped))}
 ${button("placed", "Add positions", pressed(s.placed))}</p>${buttons()}</div>`,
     html`<div class="stage">${orderSheet(now)}</div>`,
     html`<div class="readout"><p class="verdict" aria-live="polite">${verdict}</p>

@@ -160,7 +160,7 @@ export function picture(s) {
     html`<div class="controls">
 <label class="main"><span>Pairs written <b class="number">${s.pairs}</b></span>
 ${slider("pairs", s, { value: s.pairs })}</label>
-<p class="kinds">${Object.entries(KINDS).map(choice)}</p>
+<p class="one-of">${Object.entries(KINDS).map(choice)}</p>
 <p class="says">${KINDS[s.kind][1]}</p>
 <label><span>Numbers in a key <b class="number">${s.d_k}</b></span>
 ${slider("d_k", s, { value: s.d_k })}</label>

@@ -2,6 +2,7 @@
  * A server of Llama 3.1 8B on one H100, pass by pass: the same as attnlib/serving.py, which says
  * what each part is for.
  */
+import { chance } from "../kit/numbers.js";
 
 export const PAGE = 16;
 export const LONGEST = 8192;
@@ -63,17 +64,6 @@ export function onePass(users, held, prompt) {
     writing: parts(passWork(LLAMA_8B, users, users, users * held, users * held, bytes)),
     reading: parts(passWork(LLAMA_8B, prompt, 1, pairs, prompt, bytes)),
   };
-}
-
-/** A number from 0 to 1 for a seed and a position. */
-export function chance(seed, position) {
-  let bits = Math.imul(seed + 1, 0x9e3779b9) + Math.imul(position + 1, 0x85ebca6b);
-  for (let round = 0; round < 2; round++) {
-    bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
-    bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
-    bits ^= bits >>> 16;
-  }
-  return (bits >>> 0) / 2 ** 32;
 }
 
 function arrivals(s) {

@@ -268,7 +268,7 @@ export function picture(s) {
   return [
     html`<div class="picture">${reading(s)}</div>`,
     html`<div class="choice"><div role="group" aria-label="Swap the last word"
-data-key="${choices[0].word}" class="words">${choices.map(choice)}</div><button type="button"
+data-key="${choices[0].word}" class="words one-of">${choices.map(choice)}</div><button type="button"
 class="quiet" data-key="${next.word}" data-word="${next.word}">${
       next === cat ? "Back to the cat" : "See where the model fails"
     }</button></div>`,

@@ -2,13 +2,12 @@
 
 import base64
 import functools
-import re
 from pathlib import Path
 
 import traitlets
 
-from attnlib.models import induction
 from attnlib.widgets.kit.base import CourseWidget, Number, Whole
+from attnlib.widgets.letters import check_letters
 
 KERNEL = Path(__file__).with_name("kernel.wat")
 
@@ -60,12 +59,7 @@ class Trainer(CourseWidget):
 
     @traitlets.validate("text")
     def _check_text(self, proposal):
-        text = proposal["value"]
-        if not re.fullmatch(f"[a-p]{{1,{induction.LENGTH}}}", text):
-            raise ValueError(
-                f"text needs 1 to {induction.LENGTH} letters from a to p; got {text!r}"
-            )
-        return text
+        return check_letters(proposal["value"])
 
     @traitlets.default("kernel")
     def _assemble(self):

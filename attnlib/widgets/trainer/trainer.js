@@ -5,7 +5,7 @@
  * `learner.js` computes: a worker trains with it, and the page reads with it.
  */
 import { shades } from "../kit/heatmap.js";
-import { element, html, line, select, sheet, table, text } from "../kit/markup.js";
+import { element, html, line, select, sheet, table, text, textField } from "../kit/markup.js";
 import { two } from "../kit/numbers.js";
 import { makeLearner, serve } from "./learner.js";
 
@@ -442,16 +442,9 @@ class="number">${step}</b></span>${element("input", {
       disabled: !run,
       "aria-valuetext": `step ${step}`,
     })}</label>`,
-    html`<div class="sentence"><label><span>Your letters, a to p, at most 24</span>${element(
-      "input",
-      {
-        type: "text",
-        name: "text",
-        value: s.text,
-        autocomplete: "off",
-        autocapitalize: "off",
-        spellcheck: "false",
-      },
+    html`<div class="sentence"><label><span>Your letters, a to p, at most 24</span>${textField(
+      "text",
+      s.text,
     )}</label>${reading(s, now)}</div>`,
     html`<p class="measured">Accuracy on ${TESTS} new sentences with the heads that are
 ticked: <b data-part="measured">${accuracy ?? "–"}</b> <button type="button"

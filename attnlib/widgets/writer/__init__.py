@@ -27,7 +27,25 @@ CARGO, CHOSEN = 12, 29  # the words that differ: what is brought, and how the ba
 N_ROWS, LEAST = 6, 0.005  # so many words with at least this probability are shown
 
 
-class Writer(CourseWidget):
+class LoadsModel(traitlets.HasTraits):
+    """What a widget has whose page loads the model when a reader asks for it (`loading.js`)."""
+
+    kernel = traitlets.Bool(False, read_only=True).tag(sync=True)
+    wanted = traitlets.Bool(False).tag(sync=True)
+    file = traitlets.Dict(read_only=True).tag(sync=True)
+
+    def __init__(self, **traits):
+        super().__init__(**traits)
+        self.set_trait("kernel", True)
+        self.observe(lambda _: self.set_trait("file", model_file()), "wanted")
+
+    @property
+    def state(self):
+        """The state as a page without a kernel gets it."""
+        return {**super().state, "kernel": False, "wanted": False, "file": {}}
+
+
+class Writer(LoadsModel, CourseWidget):
     """A small language model that writes stories, word by word.
 
     The page shows what was recorded of two stories. When a reader asks for more, the page
@@ -78,14 +96,6 @@ class Writer(CourseWidget):
     shows = traitlets.Enum(["attention", "surprise"], "attention").tag(sync=True)
     cache = traitlets.Bool(True).tag(sync=True)
     recorded = traitlets.List(read_only=True).tag(sync=True, constant=True)
-    kernel = traitlets.Bool(False, read_only=True).tag(sync=True)
-    wanted = traitlets.Bool(False).tag(sync=True)
-    file = traitlets.Dict(read_only=True).tag(sync=True)
-
-    def __init__(self, **traits):
-        super().__init__(**traits)
-        self.set_trait("kernel", True)
-        self.observe(lambda _: self.set_trait("file", model_file()), "wanted")
 
     @traitlets.validate("text", "written")
     def _check_text(self, proposal):
@@ -102,11 +112,6 @@ class Writer(CourseWidget):
     def _record(self):
         """What a page shows before it has the model."""
         return [record(*story) for story in STORIES]
-
-    @property
-    def state(self):
-        """The state as a page without a kernel gets it."""
-        return {**super().state, "kernel": False, "wanted": False, "file": {}}
 
     @property
     def tokens(self):

@@ -225,17 +225,3 @@ export function draw(probabilities, passed) {
   }
   return last;
 }
-
-/**
- * A number from 0 to 1 for a seed and a position. The same place gets the same number, so one that
- * goes back and writes again gets the same word. Murmur3's finish stirs the bits.
- */
-export function chance(seed, position) {
-  let bits = Math.imul(seed + 1, 0x9e3779b9) + Math.imul(position + 1, 0x85ebca6b);
-  for (let round = 0; round < 2; round++) {
-    bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
-    bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
-    bits ^= bits >>> 16;
-  }
-  return (bits >>> 0) / 2 ** 32;
-}

@@ -1,27 +1,13 @@
 /** The model at work in a page: it is loaded after a click, reads what was typed, and writes. */
-import { chance, choices, cutText, draw, emptyText, readToken, softmax } from "./model.js";
-import { beginReading, encode, firstOf, MOST_TOKENS, openFile, readOn, wordsOf } from "./story.js";
+import { chance } from "../kit/numbers.js";
+import { loadModel } from "./loading.js";
+import { choices, cutText, draw, emptyText, readToken, softmax } from "./model.js";
+import { beginReading, encode, firstOf, MOST_TOKENS, readOn, wordsOf } from "./story.js";
 
 const PACE = 30; // milliseconds from word to word: a reader can follow
 const SLICE = 12; // milliseconds after which the page gets its turn
-const opened = new WeakMap(); // what a file holds, once for all widgets of a page
 
 const sleep = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
-
-/** The data that the kernel of a notebook sends. */
-const fromKernel = (view) =>
-  new Promise((resolve) => {
-    const look = () => view.state().file.data && resolve(view.state().file);
-    view.follow(look);
-    view.set({ wanted: true });
-    look();
-  });
-
-async function fileOf(view) {
-  if (view.state().kernel) return fromKernel(view);
-  if (!self.writer) throw new Error("The model is in the pages of the book, and in Jupyter.");
-  return self.writer.load();
-}
 
 /** The settings of a state by which the next word is chosen. */
 const settingsOf = (s) => ({ temperature: s.temperature, topK: s.top_k, topP: s.top_p });
@@ -48,18 +34,8 @@ export function makeSession(view) {
   let pause = 0;
 
   async function load() {
-    if (known) return known;
-    view.set({ engine: { state: "loading", error: "" } });
-    try {
-      const file = await fileOf(view);
-      if (!opened.has(file)) opened.set(file, openFile(file));
-      known = opened.get(file);
-      view.set({ engine: { state: "ready", error: "" } });
-      return known;
-    } catch (error) {
-      view.set({ engine: { state: "failed", error: error.message } });
-      throw error;
-    }
+    known ??= await loadModel(view);
+    return known;
   }
 
   /** Reads one more token; null if a newer wish came in between. */

@@ -6,7 +6,7 @@
  * `session.js` has the model at work, `story.js` what there is to see. Nothing is loaded before a
  * click.
  */
-import { buttons, element, html, select, slider, table } from "../kit/markup.js";
+import { buttons, element, html, select, slider, table, textField, tries } from "../kit/markup.js";
 import { two } from "../kit/numbers.js";
 import { makeSession } from "./session.js";
 import { perplexity, storyOf, wordsOf } from "./story.js";
@@ -91,31 +91,12 @@ export function compute(s) {
 // ------------------------------------------------------------------------------- the picture
 
 function entry(s) {
-  const field = element("input", {
-    type: "text",
-    name: "text",
-    value: s.text,
-    maxlength: LONGEST,
-    autocomplete: "off",
-    autocapitalize: "off",
-    spellcheck: "false",
-    placeholder: "Once there was",
-  });
-  const chip = ([name, text]) =>
-    element(
-      "button",
-      {
-        type: "button",
-        class: "chip",
-        "data-begin": text,
-        "aria-pressed": String(text === s.text),
-      },
-      name,
-    );
+  const field = textField("text", s.text, LONGEST, { placeholder: "Once there was" });
   const recordings = s.recorded.map(({ text, cargo }) => [cargo, text]);
+  const begins = ([name, text]) => [name, { "data-begin": text }, text === s.text];
+  const all = recordings.concat(BEGINNINGS).map(begins);
   return html`<div class="entry"><label><span>The story begins</span>${field}</label>
-<p class="chips" role="group" aria-label="Beginnings to try"><span>Try</span>
-${recordings.concat(BEGINNINGS).map(chip)}</p></div>`;
+${tries("Beginnings to try", "Try", all)}</div>`;
 }
 
 function controls(s, story) {
