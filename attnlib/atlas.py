@@ -168,7 +168,7 @@ def outcome(row):
 
 
 def source(row):
-    """Return the thread of PyTorch's where somebody met what a row says; "" if none is known."""
+    """Return the thread of PyTorch's where someone met what a row says; "" if none is known."""
     fast, empty = row["path"] == "fast", row["empty rows"]
     if row["rows"] == "refused":
         return {FLEX: "issues/148752", VARLEN: ""}.get(row["function"], "issues/118972")

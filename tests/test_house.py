@@ -76,7 +76,7 @@ REQUIRED = [
     "Find the bug",
     "Quiz",
     "What you can do now",
-    "Take-away",
+    "Takeaways",
     "Sources and next steps",
 ]
 MOST_LINES = 12

@@ -1,7 +1,7 @@
 """Linked reading: the symbols of the course, and where each one stands on a page.
 
 Pages do not get heavier. Everything goes into one file, `_static/symbols.js`, which `book.js`
-fetches as soon as somebody moves a pointer or presses a key, and which finds the letters in the
+fetches as soon as someone moves a pointer or presses a key, and which finds the letters in the
 drawn formulas and the names in the code by itself. An equation's TeX is found by its MathML, so
 that the file also fits a page of an earlier build.
 """

@@ -1,4 +1,4 @@
-/* Linked reading: a symbol that somebody points at lights up wherever it stands on the page, in the
+/* Linked reading: a symbol that someone points at lights up wherever it stands on the page, in the
    formulas, in the code and in the widgets, and a small box says what it means. Each displayed
    equation has a button: it copies the equation, as TeX and as NumPy, and lists its symbols, so
    that the arrow keys reach them with one stop for Tab. What is known of the symbols comes with
@@ -139,7 +139,7 @@
   document.adoptedStyleSheets.push(style, light);
   const quoted = (text) => `"${CSS.escape(text)}"`;
 
-  /* All places of a symbol but the widget that somebody points at: that one has its own light. */
+  /* All places of a symbol but the widget that someone points at: that one has its own light. */
   function shine({ name, role, parts }, source) {
     const aside = source?.closest(".widget-slot");
     aside?.setAttribute("data-points", "");

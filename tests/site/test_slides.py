@@ -43,7 +43,7 @@ def test_sections_come_one_after_another_and_block_by_block(page, site, scheme):
     page.get_by_role("button", name="Leave").click()
     page.evaluate(FRAME)
     assert page.url == f"{link}#masks" and page.locator(".slides-bar").count() == 0
-    assert page.locator("#take-away").is_visible() and page.locator("footer").is_visible()
+    assert page.locator("#takeaways").is_visible() and page.locator("footer").is_visible()
     page.keyboard.press("PageDown")  # is the page's own again
     assert page.url == f"{link}#masks"
 

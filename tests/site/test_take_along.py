@@ -1,4 +1,4 @@
-"""What readers take along: a picture as a file, its link, and its place in somebody else's page."""
+"""What readers take along: a picture as a file, its link, and its place in someone else's page."""
 
 import io
 import random
@@ -165,7 +165,7 @@ def test_the_copied_line_is_high_enough_for_a_column_of_a_blog(browser, site):
     context.close()
 
 
-# --------------------------------------------------------------------- in somebody else's page
+# --------------------------------------------------------------------- in someone else's page
 
 BLOG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A blog</title>
 <meta http-equiv="Content-Security-Policy"

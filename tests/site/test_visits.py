@@ -118,7 +118,7 @@ def test_nothing_jumps_while_a_page_arrives(browser, name, width):
 
 @both_schemes
 def test_policy_holds(browser, site, scheme):
-    """What somebody might smuggle onto a page neither runs nor asks for anything."""
+    """What someone might smuggle onto a page neither runs nor asks for anything."""
     page = browser.new_page()
     page.add_init_script(WATCH)
     page.goto(address(scheme, "search.html", site))

@@ -248,7 +248,7 @@ def test_reset_leads_back(page, addresses):
 
 # ---------------------------------------------------------------- in whatever state it is set to
 
-MANY = ["Everything", "moves", "when", "somebody", "nudges", "it", "x" * 500, "<pad>"]
+MANY = ["Everything", "moves", "when", "someone", "nudges", "it", "x" * 500, "<pad>"]
 moving = page_of(
     *(PositionsExplorer(scene=scene, d_model=8) for scene in ("order", "clocks", "turned")),
     *(PositionsExplorer(), LayerExplorer(), ThenAndNow(), CostCalculator()),

@@ -213,7 +213,7 @@ function putBack() {
 addEventListener("beforeprint", gather);
 addEventListener("afterprint", putBack);
 
-/* Linked reading (_ext/symbols/symbols.js) comes when somebody points at what it knows, goes on by
+/* Linked reading (_ext/symbols/symbols.js) comes when someone points at what it knows, goes on by
    Tab, or touches anything: on a phone the buttons of the equations are there before one scrolls to
    them. */
 const linked = document.createElement("script");
