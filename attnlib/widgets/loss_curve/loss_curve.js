@@ -92,7 +92,7 @@ const ROWS = {
     ["loss, −ln p", `${signed(loss, 2).replace(/^−0\.00$/, "0.00")} nats`],
     ["the same in bits", `${signed(bits, 2).replace(/^−0\.00$/, "0.00")} bits`],
     [
-      "as unsure as choosing between",
+      "as unsure as between",
       perplexity < 1.05 ? "1 word" : `${Number(perplexity.toFixed(1))} words`,
     ],
   ],
@@ -132,7 +132,7 @@ export function code({ scene, probability }) {
       ? [
           "bits = -np.log2(p)",
           "perplexity = np.exp(loss)",
-          'print(loss, "nats,", bits, "bits, as unsure as choosing between", perplexity, "words")',
+          'print(loss, "nats,", bits, "bits, as unsure as between", perplexity, "words")',
         ]
       : ["slope = -1 / p", 'print("loss", loss, "slope", slope)']),
   ];

@@ -6,7 +6,7 @@ import { dotProducts, entropy, softmax, wordVector } from "../kit/numbers.js";
 import { followSlider, slider } from "./d_k.js";
 
 const N_KEYS = 16;
-const SHEET = { width: 360, height: 318, left: 8, wide: 344, panel: 106, floor: 92, tallest: 68 };
+const SHEET = { width: 360, height: 318, left: 8, wide: 344, panel: 106, floor: 98, tallest: 60 };
 const DIVISORS = {
   none: ["not divided", () => 1],
   sqrt: ["divided by √", Math.sqrt],
@@ -70,10 +70,10 @@ function drawing(found) {
         }),
         text(
           `largest ${largest.toFixed(2)}, spread as over ${keys.toFixed(1)} equal keys`,
-          width,
-          panel * i + 14,
+          0,
+          panel * i + 30,
           "muted",
-          { "text-anchor": "end", "data-part": name },
+          { "data-part": name },
         ),
         line(`M${left} ${y}H${left + wide}`),
         element("path", { d: bars.join(""), fill: "var(--weight)" }),

@@ -80,7 +80,8 @@ function layout(s, form) {
     i === 1 ? token[0].toUpperCase() + token.slice(1) : token,
   );
   const sizes = tokens.map((token) => (isMark(token) ? 0.68 * size : size));
-  const widest = Math.max(...others(s).map((one) => length(one.word, size)));
+  const bold = 1.15; // the chosen word is wider by this
+  const widest = bold * Math.max(...others(s).map((one) => length(one.word, size)));
   const widths = spoken.map((token, i) => (i === chosen ? widest : length(token, sizes[i])));
   const pad = 0.4 * size; // around the chosen word
   const all = spoken.map((token, i) => ({ token, size: sizes[i], width: widths[i], i }));
