@@ -65,7 +65,7 @@ def marked(browser):
         (CHAPTER_2, "scores", "S Q K S Q K"),  # and rows of Q and K
         (CHAPTER_2, "scaled", "~S S d_k"),
         ("chapters/05-masks.html", "mask", "^S ~S M A ^S"),
-        ("chapters/06-many-heads.html", "head", "X W_Q^(h) M W_K^(h) M W_V^(h)"),
+        ("chapters/06-many-heads.html", "head", "X W_Q^(h) X W_K^(h) X W_V^(h)"),
         ("chapters/07-where-am-i.html", "pe-rotation", "PE PE R PE PE"),  # k and p are numbers
         ("chapters/08-the-encoder-layer.html", "post-norm-ffn", "X^′′ X^′ X^′"),
         ("chapters/08-the-encoder-layer.html", "ffn", "W_1 b_1 W_2 b_2"),

@@ -99,8 +99,8 @@ def test_every_width_has_its_way_to_the_chapters_and_sections(page, site):
         page.evaluate("history.replaceState(null, '', location.pathname)")
         assert page.evaluate(OVERHANG) <= 0, width
         page.locator("button[aria-label=Contents]:visible").click()
-        page.locator(".toc-tree a[href='#the-equations']").click()
-        page.wait_for_url("**#the-equations")
+        page.locator(".toc-tree a[href='#the-code']").click()
+        page.wait_for_url("**#the-code")
         chapter = page.locator(".sidebar-tree a", has_text="Queries")
         if width in NARROW:
             page.locator("button[aria-label=Menu]").click()
@@ -148,7 +148,7 @@ def test_the_contents_mark_the_chapter_that_was_read_last(page, site):
 )
 def test_the_way_back_to_the_top_covers_no_line(page, site, width, way):
     page.set_viewport_size({"width": width, "height": 768})
-    page.goto(f"{site}/{CHAPTER_3}#the-equations")
+    page.goto(f"{site}/{CHAPTER_3}#the-code")
     awake(page)
     page.wait_for_function("() => scrollY > 1000")
     page.evaluate(SCROLL)
