@@ -41,7 +41,7 @@ NUMBERS = {
     },
     "RecallExplorer": {"pairs": (1, 32), "d_k": (2, 16)},
     "Server": {
-        "readers": (1, 256), "rate": (1, 100), "prompt": (10, 2000), "output": (10, 500),
+        "users": (1, 256), "rate": (1, 100), "prompt": (10, 2000), "output": (10, 500),
         "shared": (0, 2000), "requests": (1, 200), "seed": (0, 99), "at": (0, 1000),
     },
     "Trainer": {"seed": (0, 999), "rate": (0.0001, 1), "steps": (20, 2000)},
