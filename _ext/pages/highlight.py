@@ -1,4 +1,4 @@
-"""Code is quiet: colors belong to the roles, so syntax is told by weight and by gray.
+"""Code is quiet: colors belong to the roles, so syntax is shown by weight and by gray.
 
 Words of the language are bold, strings are softer than names, and comments are softest. Code has
 marks only where they show.

@@ -87,7 +87,7 @@ def test_an_unknown_argument_is_named(widget):
 
 @each_widget
 def test_no_words_lean_on_a_hue(widget):
-    """Who sees no colors is told of rings, dashes and names."""
+    """A reader who sees no colors can follow, because no text names a hue."""
     assert not re.search(r"(?i)\b(?:blue|green|orange|purple|red|violet)\b", widget._esm)
 
 
