@@ -45,6 +45,7 @@ def wait(page, condition):
 def choose(page, name):
     """Take one of the beginnings, and wait until it is drawn."""
     page.get_by_role("button", name=name, exact=True).click()
+    page.evaluate(FRAME)  # it may be chosen already, with a longer story still drawn
     page.wait_for_selector(f"[data-begin][aria-pressed=true]:text-is('{name}')")
 
 
