@@ -281,13 +281,13 @@ class Least(np.random.Generator):
 
 def test_tokens_are_drawn_as_often_as_they_are_probable():
     model, n = random_model(), 20_000
-    for temperature, top_k in ((1.0, None), (2.5, None), (1.5, 4)):
-        logits = model([3, 8])[-1] / temperature
-        if top_k:
-            logits[np.argsort(logits)[:-top_k]] = -np.inf
+    for settings in ({}, {"temperature": 2.5}, {"temperature": 1.5, "top_k": 4}):
+        logits = model([3, 8])[-1] / settings.get("temperature", 1)
+        if "top_k" in settings:
+            logits[np.argsort(logits)[: -settings["top_k"]]] = -np.inf
         rng = np.random.default_rng(0)
         texts = np.tile([3, 8], (n, 1))
-        drawn = model.write(texts, 1, temperature=temperature, top_k=top_k, rng=rng)[:, -1]
+        drawn = model.write(texts, 1, **settings, rng=rng)[:, -1]
         shares, expected = np.bincount(drawn, minlength=17) / n, softmax(logits)
         assert np.abs(shares - expected).max() < 4 * (0.25 / n) ** 0.5
         assert (shares[expected == 0] == 0).all()

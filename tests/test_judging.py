@@ -72,6 +72,8 @@ def test_few_texts_or_none_allow_no_verdict(hand):
     hand(recorded(["a b c"] * 18, [[1, 2]] * 18, [[1, 0]] * 18))
     found = judge(lambda tokens, i: 1, "encoder", 0, 0)
     assert found.n_texts == 9 and not found.beats_fixed and "Only 9 texts" in repr(found)
+    hand(recorded(["a b c"] * 26, [[1, 2]] * 26, [[1, 0]] * 26))
+    assert "exactly as often as" in repr(judge(lambda tokens, i: i % 2, "encoder", 0, 0))
     for blank in (None, ...):
         found = judge(lambda tokens, i, blank=blank: blank, "encoder", 0, 0)
         assert found.n_positions == 0 and not found.beats_fixed
@@ -128,6 +130,11 @@ def test_numpy_integers_are_positions_and_errors_of_a_rule_are_its_own():
     assert found.rule == (1, 1) and found.n_positions == 1343
     with pytest.raises(ZeroDivisionError):
         judge(lambda tokens, i: i // 0, "encoder", 0, 2)
+
+
+def test_heads_are_counted_from_one_in_words():
+    found = judge(lambda tokens, i: i, "writer", 1, 3)
+    assert "Layer 2, head 4 of the writer" in repr(found)
 
 
 def test_the_recording_is_what_the_writer_does():
