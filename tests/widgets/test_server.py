@@ -72,13 +72,23 @@ def test_the_picture_says_what_the_simulation_says():
     big = [each.get_text() for each in soup.select(".readout .big")]
     assert big[0] == f"{noticed['throughput']:,.0f}" and big[3] == str(noticed["most"])
     assert soup.select_one('[data-part="room"]').get_text() == "426,784"
-    rows = soup.select(".effects tr")[1:]
-    assert [row.th.get_text() for row in rows][:2] == [
-        "without continuous batching",
-        "without paged cache",
-    ]
-    needs = picture(Server("run", requests=3)).select(".effects tr")[3].get_text()
-    assert needs == "Shared prefixesneeds a paged cache"
+    needs = picture(Server("run", requests=3)).select(".effects tr")[4].get_text()
+    assert needs == "Prefix cachingneeds a paged cache"
+
+
+def test_the_table_compares_with_each_idea_alone():
+    traits = {"requests": 9, "rate": 50, "prompt": 300, "continuous": True}
+    rows = picture(Server("run", **traits)).select(".effects tr")[1:]
+    for row, name, changes in (
+        (rows[0], "as it is", {}),
+        (rows[1], "without continuous batching", {"continuous": False}),
+        (rows[2], "with paged cache", {"paged": True}),
+    ):
+        noticed = Server("run", **{**traits, **changes}).noticed
+        tokens, first, between = (cell.get_text() for cell in row.select("td"))
+        assert row.th.get_text() == name and tokens == f"{noticed['throughput']:,.0f}"
+        for said, time in ((first, noticed["first"][0]), (between, noticed["between"][1])):
+            assert said == f"{1000 * time:.{int(time < 0.01)}f} ms"
 
 
 def test_settings_of_the_page_are_accepted_by_the_simulation():
