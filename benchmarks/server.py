@@ -56,7 +56,8 @@ PLAY = """async (root) => {
 }"""
 # Moves the slider of requests a second; no two settings are the same.
 CHANGE = """async (root, from) => {
-  const slider = root.querySelector("[name=rate]"), frame = () => new Promise(requestAnimationFrame);
+  const frame = () => new Promise(requestAnimationFrame);
+  const slider = root.querySelector("[name=rate]");
   for (slider.value = from; slider.value < 96; slider.value = Number(slider.value) + 5) {
     slider.dispatchEvent(new Event("input", {bubbles: true}));
     await frame();
