@@ -47,7 +47,7 @@ def even_draws(n):
 
 
 sample_tokens = Checker(
-    """Check sampling at a temperature, Eq. (3) of "A model that writes".
+    """Check sampling at a temperature, Eq. (2) of "A model that writes".
 
     The function takes logits (n_tokens,), a temperature, and draws (n_draws,), numbers from 0 to 1.
     It returns a token for each draw: the first one at which the sum of the probabilities so far is
