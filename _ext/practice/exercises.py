@@ -1,7 +1,7 @@
 """The exercises of a chapter's notebook.
 
-Each open code cell under "Exercises", or under "Judge my hypothesis", is one; the open cell right
-below it, if there is one, judges it.
+Each open code cell under one of the headings `TITLES` is one; the open cell right below it, if
+there is one, judges it.
 """
 
 import ast
@@ -12,7 +12,7 @@ from itertools import chain
 from _ext.practice.dependencies import dependencies, statements
 
 HEADING = re.compile(r"^#{2,3} .+$", re.M)
-TITLES = "Exercises", "Judge my hypothesis"
+TITLES = "Exercises", "Where does it look? Judge my hypothesis"
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def text(n, n_tokens, seed=0):
 FIVE = text(5, 7)
 
 perplexity = Checker(
-    """Check the perplexity of a text, Eq. (2) of "A model that writes".
+    """Check the perplexity of a text, Eq. (3) of "A model that writes".
 
     The function takes logits (n, n_tokens), in which row i is for the token after token i, and the
     tokens (n,) of the text. It returns one number, for all tokens but the first, which nothing

@@ -1,5 +1,7 @@
 """The checkers of how a language model chooses its next token."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from attnlib import attention as exact
@@ -45,7 +47,7 @@ def even_draws(n):
 
 
 sample_tokens = Checker(
-    """Check sampling at a temperature, Eq. (3) of "A model that writes".
+    """Check sampling at a temperature, Eq. (2) of "A model that writes".
 
     The function takes logits (n_tokens,), a temperature, and draws (n_draws,), numbers from 0 to 1.
     It returns a token for each draw: the first one at which the sum of the probabilities so far is
@@ -114,8 +116,8 @@ sample_tokens = Checker(
 
 
 def kept(probabilities, k):
-    """Return where the k largest probabilities are."""
-    return probabilities >= np.sort(probabilities)[-k]
+    """Return where the k largest probabilities are; of equal ones, the first."""
+    return np.isin(np.arange(len(probabilities)), np.argsort(-probabilities, kind="stable")[:k])
 
 
 def cut(keeps, finish=lambda left: left / left.sum()):
@@ -123,14 +125,36 @@ def cut(keeps, finish=lambda left: left / left.sum()):
     return lambda probabilities, k: finish(np.where(keeps(probabilities, k), probabilities, 0))
 
 
+class AnyOfEquals(Checker):
+    """A checker that accepts any k tokens if several are equally probable.
+
+    Where probabilities are equal, it moves the larger results to the first of these tokens.
+    """
+
+    def attempt(self, function, inputs):
+        """Run a function on the inputs of one case, and sort its results for equal inputs."""
+        tried, probabilities = super().attempt(function, inputs), inputs[0]
+        result = tried.result
+        if not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf":
+            return tried
+        if result.shape != probabilities.shape:
+            return tried
+        result = result.copy()
+        for each in np.unique(probabilities):
+            equal = probabilities == each
+            result[equal] = np.sort(result[equal])[::-1]
+        return replace(tried, result=result)
+
+
 top_k_right = cut(kept)
 SEVEN = exact.softmax(2 * random_array(7))
 
-top_k = Checker(
+top_k = AnyOfEquals(
     """Check top-k: only the k most probable tokens are left, and their probabilities sum to 1.
 
-    The function takes probabilities (n_tokens,), no two of which are equal, and k; it returns
-    the new probabilities (n_tokens,), 0 for each token that is not among the k most probable.
+    The function takes probabilities (n_tokens,) and k; it returns the new probabilities
+    (n_tokens,), 0 for all but the k most probable tokens. Where several are equally probable, any
+    k of them will do.
     """,
     right=lambda probabilities, k: top_k_right(probabilities, k),
     returns={"probabilities": "one for each token"},
@@ -140,16 +164,20 @@ top_k = Checker(
         "k = 1": (exact.softmax(random_array(5, seed=2)), 1),
         "k = n_tokens": (exact.softmax(random_array(3, seed=3)), 3),
         "float32": (*float32((SEVEN,)), 3),
+        "equal probabilities": (np.array([2, 5, 3, 5, 1, 5, 2]) / 23, 2),
     },
     mistakes=[
         "What is left does not sum to 1. Divide it by its sum.",
         cut(kept, lambda left: left),
         "You kept one token too few.",
-        cut(lambda probabilities, k: probabilities > np.sort(probabilities)[-k]),
+        cut(lambda probabilities, k: kept(probabilities, k - 1)),
         "You kept one token too many.",
-        lambda probabilities, k: top_k_right(probabilities, min(k + 1, len(probabilities))),
+        cut(lambda probabilities, k: kept(probabilities, k + 1)),
+        "You kept more than k tokens where several are equally probable. Keep exactly k of them: "
+        "np.argsort puts them into an order.",
+        cut(lambda probabilities, k: probabilities >= np.sort(probabilities)[-k]),
         "You kept the least probable tokens. Keep the most probable ones.",
-        cut(lambda probabilities, k: probabilities <= np.sort(probabilities)[k - 1]),
+        cut(lambda probabilities, k: kept(-probabilities, k)),
         "You kept the tokens that you should take away.",
         cut(lambda probabilities, k: ~kept(probabilities, k)),
         "You kept the first k tokens of the vocabulary. Keep the k most probable ones.",

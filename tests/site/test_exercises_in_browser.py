@@ -108,7 +108,7 @@ def test_nothing_of_python_is_fetched_before_the_first_click(desk, host):
     python = f"{host}/_static/practice/"
     assert not any(url.startswith(python) for url in desk.before)
     fetched = [url.split("/")[-1] for url in desk.asked if url.startswith(python)]
-    assert len(fetched) == len(set(fetched)) == 9  # of which one is for `runs_the_writer`
+    assert len(fetched) == len(set(fetched)) == 10  # the writer and the heads are two
     others = (url for url in desk.asked if not url.startswith((f"{host}/", f"blob:{host}/")))
     assert not list(others)
 

@@ -129,7 +129,7 @@ def test_the_picture_says_how_far_the_two_have_parted():
         "1.00", "0.97", "0.96", "0.96", "0.94", "0.96", "0.90"
     ]  # fmt: skip
     assert [b.get_text() for b in soup.select(".follow [aria-pressed=true]")] == ["bank"] * 2
-    assert "hold 77% of all movement" in soup.get_text()
+    assert "contain 77% of the squared movement" in soup.get_text()
     stops = soup.select(".way.first .stop text")
     assert [stop.get_text() for stop in stops] == list("0123456")
     start = picture(Encoder("path", after=0)).select_one("[data-part=said]").get_text()

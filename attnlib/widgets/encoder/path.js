@@ -475,8 +475,8 @@ export const path = {
 name="play">${s.stepping ? "Stop" : "Through the layers"}</button></p>
 ${telling(s, found)}</div>`,
       html`<p class="note">The vectors have 384 numbers, the picture shows two directions. Up: from
-the one to the other after the last layer. Across: where most of their remaining movement goes. The
-two hold <b>${share}%</b> of all movement, in squares of lengths. Small points: the other
+the one to the other after the last layer. Across: where most of their remaining movement goes.
+These two contain <b>${share}%</b> of the squared movement. Small points: the other
 tokens.</p>`,
     ];
   },
