@@ -145,11 +145,15 @@ class Flow(CourseWidget):
     def encoder_layer(cls, **traits):
         """Return "Chai piyo" through the whole layer, as in "The encoder layer"."""
         given = {
-            "w_o": [[1, 0, 0, 0], [0, 1, 0, 0]],
-            "w_1": [[1, -1], [-1, 1], [0, 0], [0, 0]],
-            "b_1": [0, 1],
-            "w_2": [[0, 0, 1, -1], [1, -1, 0, 0]],
-            "b_2": [0, 0, 1, -1],
+            "x": [[*row, 0] for row in CHAI_PIYO],
+            "w_q": [*STRAIGHT, [0, 0]],
+            "w_k": [*ACROSS, [0, 0]],
+            "w_v": [*STRAIGHT, [0, 0]],
+            "w_o": [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0]],
+            "w_1": [[0, 1], [1, 0], [1, 0], [0, 1], [0, 0]],
+            "b_1": [-1.5, -1.5],
+            "w_2": [[0, 0, 0, 0, 10], [0, 0, 0, 0, 10]],
+            "b_2": [0, 0, 0, 0, 0],
         }
         return cls(**(given | {"layer": True} | traits))
 

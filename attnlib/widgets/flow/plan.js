@@ -179,7 +179,7 @@ const STAGES = {
   ],
   add1: [
     "Add, norm",
-    "The row of the word itself, which went past the attention, is added. This is the residual " +
+    "The row of the word itself, which bypassed the attention, is added. This is the residual " +
       "connection. The sum is brought to mean 0 and variance 1.",
     "X O N1",
     "add",
@@ -257,7 +257,7 @@ const WRITING = {
   add1: {
     title: "Add",
     says:
-      "The row of the word itself, which went past the attention, is added to what attention has " +
+      "The row of the word itself, which bypassed the attention, is added to what attention has " +
       "found. This is the residual connection.",
     equation: "X′ = X + Z W_O",
   },
