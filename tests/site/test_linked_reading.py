@@ -182,7 +182,7 @@ def test_a_pointer_that_passes_lights_nothing(page):
 
 def test_code_and_formulas_light_each_other(page):
     opened(page, CHAPTER_2)
-    middle(page, "pre [data-symbol=A]").hover()
+    middle(page, "pre [data-symbol=A]:visible").hover()
     page.locator(BOX).wait_for()
     assert lit(page) >= {"A"} and page.locator("mjx-math [data-symbol=A]").count() > 3
     (weights,) = [each for each in SYMBOLS if each.name == "A"]

@@ -80,7 +80,7 @@ def test_each_pattern_is_the_mask_of_attnlib(painter):
 
 @some
 @given(painter=painters("causal"))
-def test_a_position_reads_the_same_while_it_learns_and_when_it_writes(painter):
+def test_a_position_reads_the_same_in_training_and_when_it_writes(painter):
     soup = picture(painter)
     learns, writes = soup.select(".readings p")
     open_chips = [c.get_text() for c in learns.select(".chip") if "blocked" not in c["class"]]

@@ -178,7 +178,7 @@ function status(s, now, under) {
       ? `${mega(engine.got)} of ${mega(engine.asked)} MB`
       : "The model is on its way.";
   if (!s.on && engine.state === "ready")
-    return "This picture was recorded. The model has been downloaded by now.";
+    return "This is a recording. The model has been downloaded by now.";
   if (!s.on && now.readings[0]?.seen)
     return (
       "These weights came with the link. To check them, or to see another head, the page " +
@@ -186,13 +186,13 @@ function status(s, now, under) {
     );
   if (!s.on)
     return now.current
-      ? "This picture was recorded. To read your own sentence, the page downloads the model."
+      ? "This is a recording. To read your own sentence, the page downloads the model."
       : "To read this sentence, the page has to download the model.";
   const shares = ["heads", "lengths"].includes(s.view);
   const slow = engine.slow && " Without WebAssembly’s SIMD this browser takes longer to read.";
   if (s.busy || !now.current) return ["Reading …", slow];
   const read = now.readings.filter((one) => one?.states);
-  if (!read.length) return "This picture was recorded.";
+  if (!read.length) return "This is a recording.";
   if (read.every(({ exact }) => exact))
     return [
       "Read on your machine",

@@ -23,7 +23,7 @@ class MaskPainter(CourseWidget):
     Each scene shows one idea and has one control.
 
     - "letters": what a trained model guesses and where it looks. Switch its mask on.
-    - "causal": what each position reads while it learns and while it writes. Slide the position.
+    - "causal": what each position reads in training and when it writes. Slide the position.
     - "padding": a sentence that is shorter than its row. Slide its length.
     - "window": tokens that attend to their neighbors. Slide how far.
     - "packed": two texts in one row. Slide where the second one begins.
@@ -40,7 +40,8 @@ class MaskPainter(CourseWidget):
     trial : dict
         In "letters": what was recorded, {"letters": n + 1 letters, "off": run, "on": run}. A run is
         {"guesses": n letters, "weights": n rows of n, "learns": percent, "writes": percent}, and
-        the two percentages say how many guesses were right.
+        the two percentages say how many guesses are right: when the whole text goes in, as in
+        training, and when it writes.
     masked : bool
         In "letters": whether the mask is on.
     traced : int

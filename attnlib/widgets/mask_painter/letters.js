@@ -96,7 +96,7 @@ function picture(s) {
     html`<div class="picture letters">${drawing(s)}</div>`,
     html`<div class="readout" role="status">
 <p><span class="big" data-part="learns">${learns}%</span>
-<span>of its guesses are right while it learns
+<span>of its guesses are right when the whole text goes in, as in training
 (positions 1 to ${s.trial.letters.length - 2})</span></p>
 <p><span class="big" data-part="writes">${writes}%</span>
 <span>of its guesses are right when it writes: there is nothing to copy

@@ -181,7 +181,7 @@ export const causal = scene(
           `${s.tokens.slice(0, s.position + 1).join(" ")} and must guess ${answers[s.position]}.`,
       }),
       html`<div class="readout"><div class="readings" role="status"
-style="--n: ${s.tokens.length}">${reads("While it learns, it reads", learns)}${reads(
+style="--n: ${s.tokens.length}">${reads("In training, it reads", learns)}${reads(
         "When it writes, it reads",
         [writes, chip("?", "blank")],
       )}</div>${buttons()}</div>`,

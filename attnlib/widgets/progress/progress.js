@@ -46,7 +46,7 @@ questions right</span></p>`,
   const kept =
     "Your answers, your code and your place in the course are stored only in this browser. " +
     "No answer is sent. A browser may lose what it stores. To keep a copy, or to go on in " +
-    "another browser, save it as a file and open that file there.";
+    "another browser, save your progress as a file and open that file there.";
   return [
     s.form === "keep"
       ? html`<p class="note sum"><span class="number">${right} of ${all}</span> questions answered

@@ -69,7 +69,7 @@ function drawing(found) {
           "font-weight": 600,
         }),
         text(
-          `largest ${largest.toFixed(2)}, spread as over ${keys.toFixed(1)} equal keys`,
+          `largest ${largest.toFixed(2)}, as even as ${keys.toFixed(1)} equal keys`,
           0,
           panel * i + 30,
           "muted",
