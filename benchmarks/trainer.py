@@ -9,12 +9,14 @@ stopped for three quarters of the time, as in `practice.py`.
 import json
 import os
 import platform
+import re
 import statistics
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
 from attnlib.models.induction import MEASURED
+from attnlib.widgets.kit import modules
 from benchmarks.attention import processor, table
 from benchmarks.encoder import without_wasm
 from benchmarks.practice import at_both_speeds, resident
@@ -129,6 +131,42 @@ def told(settings, accuracy, story):
     }
 
 
+# What the model gives to the letters that have occurred so far, before the training and on the
+# plateau: the mean over the positions of 200 new sentences that have an answer.
+OF_SEEN = """(() => {
+  const settings = {layers: 2, heads: 2, rate: 0.012, steps: 500, task: "last",
+    residual: true, positions: true, causal: true};
+  const learner = makeLearner({...settings, seed: SEED}, null);
+  const {tokens, answers} = learner.draw(999, 200);
+  const found = [];
+  for (let step = 0; step <= 90; step++) {
+    if (step === 0 || step === 90) {
+      let sum = 0, even = 0, asked = 0;
+      for (let from = 0; from < tokens.length; from += 24) {
+        const sentence = Array.from(tokens.slice(from, from + 24));
+        learner.read(sentence).probabilities.forEach((row, i) => {
+          if (answers[from + i] < 0) return;
+          const seen = new Set(sentence.slice(0, i + 1));
+          for (const letter of seen) sum += row[letter];
+          even += seen.size / 16;
+          asked++;
+        });
+      }
+      found.push(sum / asked);
+      if (step) found.push(even / asked);
+    }
+    learner.step();
+  }
+  return found.map((part) => Math.round(1e4 * part) / 1e4);
+})()"""
+
+
+def plateau(page, seed):
+    """Return the probability of letters seen at step 0 and step 90, and that of an even guess."""
+    source = re.sub(r"^export ", "", modules.source("trainer_learner"), flags=re.MULTILINE)
+    return page.evaluate(f"() => {{ {source}\n return {OF_SEEN.replace('SEED', str(seed))}; }}")
+
+
 def opened(context, site, wasm=True):
     """Return the page and the widget's slot; a policy may forbid WebAssembly."""
     page = context.new_page()
@@ -187,6 +225,10 @@ def vary(browser, site):
             found[name]["1"]["without"] = {
                 " ".join(heads): slot.evaluate(WITHOUT, heads) for heads in SETS
             }
+            blank = browser.new_page()  # no policy forbids it a script
+            for seed, run in found[name].items():
+                run["of_seen"] = plateau(blank, seed)
+            blank.close()
         page.close()
     return found
 

@@ -203,6 +203,8 @@ def trained_in_page():
     Each entry holds `accuracy` on new sentences, the step at which a smoothed accuracy passed 0.95
     as `learned` (or None), the first and the last step of the `drop` of the loss (or None), and the
     mean weights of the best heads, `one_back` in the first layer and `on_answer` in the last one.
+    The first setting also has `of_seen`: the probability that the model gives to letters that have
+    occurred, at step 0 and at step 90, and what equal probabilities would give.
     """
     return json.loads(MEASURED.read_text(encoding="utf-8"))
 

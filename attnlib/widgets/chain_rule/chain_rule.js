@@ -122,7 +122,7 @@ dy="5"> / (e</tspan><tspan class="power" dy="-5">z</tspan><tspan dy="5"> + 1)</t
       "The slope of −ln p is −1 / p.",
       "The slope of the softmax is the product of the two probabilities, p (1 − p). Multiplied, " +
         "p cancels, and p − 1 is left.",
-      "The logit is 2 times w, so a change of w arrives in it 2 times.",
+      "The logit is 2w, so every change in w reaches it doubled.",
     ],
   },
 };
