@@ -289,9 +289,10 @@ def term_plan(chapters):
     """The teaching page's plan of a term: how long it takes, and what is done in each week."""
     planned, lines = weeks(chapters), []
     for week, listed in enumerate(planned, start=1):
+        glued = re.sub(r"(?<=\d) ", "\u00a0", hours(minutes(listed)))
         for c in listed:
             exercise = c.link_to(c.stored("exercise", next(iter(c.exercises), None)))
-            spent = f"{week}: {hours(minutes(listed))}" if c is listed[0] else f"{week}"
+            spent = f"{week}: {glued}" if c is listed[0] else f"{week}"
             lines.append(
                 f"| {spent} | [{c.number}]({c.file}) | {exercise} | {c.stored('click')} "
                 f"| {c.reading} + {c.practice} |"
@@ -302,7 +303,7 @@ def term_plan(chapters):
         f"takes {hours(max(map(minutes, planned)))}."
     )
     head = ["| week | chapter | exercise | what must click | minutes |", "|---|---|---|---|---|"]
-    table = [":::{table}", ":widths: 14 14 22 37 13", "", *head, *lines, ":::", ""]
+    table = [":::{table}", ":widths: 18 10 20 40 12", "", *head, *lines, ":::", ""]
     return "\n".join([said, "", *table])
 
 
