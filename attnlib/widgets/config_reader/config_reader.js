@@ -29,7 +29,7 @@ const commas = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** A number of parameters, in three digits. */
 export function short(n) {
-  const unit = [1e12, 1e9, 1e6, 1e3].find((each) => n >= each) ?? 1;
+  const unit = [1e12, 1e9, 1e6, 1e3].find((each) => n >= 0.9995 * each) ?? 1;
   const name = { 1e12: " T", 1e9: " B", 1e6: " M", 1e3: " K", 1: "" }[unit];
   return (unit === 1 ? String(n) : (n / unit).toPrecision(3)) + name;
 }

@@ -79,7 +79,7 @@ function drawing({ gap }, { weights, slope }) {
 function picture(s, now) {
   const found = compute(now);
   return [
-    html`<div class="controls"><label class="main"><span>Slide the gap between the scores
+    html`<div class="controls"><label class="main"><span>Gap between the scores
 <b class="number" data-part="gap_value">${signed(s.gap)}</b></span>
 ${slider("gap", s, { step: 0.5, value: s.gap })}</label></div>`,
     html`<div class="picture gap">${drawing(now, found)}</div>`,
