@@ -17,7 +17,6 @@ from attnlib.widgets import (
     MaskPainter,
     Plane,
     PositionsExplorer,
-    RecallExplorer,
     ScalingExplorer,
     Server,
     ThenAndNow,
@@ -259,8 +258,7 @@ moving = page_of(
     *(PositionsExplorer(scene=scene, d_model=8) for scene in ("order", "clocks", "turned")),
     *(PositionsExplorer(), LayerExplorer(), ThenAndNow(), CostCalculator()),
     *(Backwards(stage="forwards"), MaskPainter(tokens=MANY)),
-    *(ScalingExplorer(scene="gap"), Server(), RecallExplorer(), LossCurve()),
-    ChainRule(),
+    *(ScalingExplorer(scene="gap"), Server(), LossCurve(), ChainRule()),
 )
 # Twice through all choices, so that each is seen beside others, and each time all sliders from end
 # to end. Hundreds of states: they are measured without a wait for the screen to show each.

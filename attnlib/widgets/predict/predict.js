@@ -127,13 +127,13 @@ const set = (text) => text.replace(/(^|[ (])-(?=[ \d])/g, "$1−").replace(/ · 
 /** The worked lines, of one equation or of several, with something in the place of each blank. */
 function worked(s, put) {
   const fill = (part) =>
-    part
-      .split(/\{([^{}]+)\}/)
-      .map((text, k) => (k % 2 ? put(s.labels.indexOf(text)) : set(text)));
+    part.split(/\{([^{}]+)\}/).map((text, k) => (k % 2 ? put(s.labels.indexOf(text)) : set(text)));
   const equation = (line) =>
     html`<span class="equation">${line
       .split(AROUND)
-      .map((part, k) => (k % 2 ? html`<span class="around">${fill(part)}</span>` : fill(part)))}</span>`;
+      .map((part, k) =>
+        k % 2 ? html`<span class="around">${fill(part)}</span>` : fill(part),
+      )}</span>`;
   return s.worked
     .split("\n")
     .map((row, at) => [at > 0 && html`<br>`, row.split(/ {2,}/).map(equation)]);
