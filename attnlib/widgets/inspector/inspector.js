@@ -206,7 +206,8 @@ words</span>${element("input", {
     spellcheck: "false",
     disabled: s.how !== "swap",
   })}</label>`;
-  return html`<div class="instead"><p class="tries which"><span>A head that is off passes on</span> ${how}
+  return html`<div class="instead"><p class="tries which"><span>A head that is off passes
+on</span> ${how}
 ${where}</p>${field}<p class="wrong" role="status"
 data-part="wrong">${mismatch(s, read)}</p></div>`;
 }
@@ -280,7 +281,8 @@ function chooser(s, read) {
     "data-gesture": true,
   });
   const against = select("against", minus, s.against, { "aria-label": "Less the logit of" });
-  return html`<p class="tries which chooser"><span>The logit of</span> ${word} <span>less that of</span>
+  return html`<p class="tries which chooser"><span>The logit of</span> ${word} <span>less that
+of</span>
 ${against}</p>`;
 }
 
