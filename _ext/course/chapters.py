@@ -289,10 +289,9 @@ def term_plan(chapters):
     """The teaching page's plan of a term: how long it takes, and what is done in each week."""
     planned, lines = weeks(chapters), []
     for week, listed in enumerate(planned, start=1):
-        glued = re.sub(r"(?<=\d) ", "\u00a0", hours(minutes(listed)))
         for c in listed:
             exercise = c.link_to(c.stored("exercise", next(iter(c.exercises), None)))
-            spent = f"{week}: {glued}" if c is listed[0] else f"{week}"
+            spent = f"{week}: {hours(minutes(listed))}" if c is listed[0] else f"{week}"
             lines.append(
                 f"| {spent} | [{c.number}]({c.file}) | {exercise} | {c.stored('click')} "
                 f"| {c.reading} + {c.practice} |"
