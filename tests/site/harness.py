@@ -309,6 +309,29 @@ MISFITS = """root => [...(root ?? document).querySelectorAll("svg")].flatMap(svg
 })"""
 
 
+# Lines of text beside drawings that are wider than the box they stand in, or lie on another one.
+SPILLS = """root => {
+  const lines = [], walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const scrolls = box => !["visible", "clip"].includes(getComputedStyle(box).overflowX);
+  for (let node; (node = walker.nextNode());) {
+    let box = node.parentElement;
+    if (!node.data.trim() || box.closest("svg, select, .visually-hidden")) continue;
+    if (!box.checkVisibility({visibilityProperty: true})) continue;
+    while (getComputedStyle(box).display === "inline") box = box.parentElement;
+    if (scrolls(box)) continue;
+    const {left, right} = box.getBoundingClientRect(), range = document.createRange();
+    range.selectNodeContents(node);
+    for (const line of range.getClientRects())
+      lines.push([node.data.trim(), line, line.left < left - 1 || line.right > right + 1]);
+  }
+  const over = ([, a], [, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 6;
+  return lines.filter((one, i) => one[2] || lines.slice(0, i).some(other => over(one, other)))
+    .map(([text]) => text);
+}"""
+
+
 def assert_words_fit(page):
     """Each line of text in each drawing lies within the drawing and apart from the others."""
     assert page.evaluate(MISFITS) == []

@@ -87,10 +87,11 @@ def test_three_digits_by_hand_are_right_and_bring_the_explanation(page, addresse
 
 
 def test_another_wrong_number_gets_a_direction_and_nothing_more(live):
-    assert check(live, ["0.5", "0.5"]) == "Not yet: Chai is too large; piyo is too small."
-    assert check(live, ["0.056", "0.5"]) == "Not yet: piyo is too small."
-    invalid = slot(live, 0).locator("input[aria-invalid=true]")
-    assert invalid.count() == 1
+    assert check(live, ["0.5", "0.5"]) == "Not yet: 2 of 2 are wrong."
+    assert slot(live, 0).locator(".digits").all_inner_texts() == ["too large", "too small"]
+    assert check(live, ["0.056", "0.5"]) == "Not yet: 1 of 2 is wrong."
+    invalid = slot(live, 0).locator("label:has([aria-invalid=true])")
+    assert invalid.locator(".digits").all_inner_texts() == ["too small"]
     assert check(live, ["17.5"], at=1) == "Not yet: too large."
     assert "0.944" not in slot(live, 0).inner_text() and "16.9" not in slot(live, 1).inner_text()
 
@@ -465,8 +466,9 @@ def test_twelve_numbers_stand_in_a_grid(browser, tmp_path, width):
     assert len(columns) == (4 if width == 1280 else 2) and len({box["width"] for box in boxes}) == 1
     assert len({box["y"] for box in boxes}) == 12 / len(columns)
     said = check(page, ["2"] * 9 + ["1", "3", "3"])
-    off = "too small: share of b; too large: share of c, share of d"
-    assert said == f"Not yet, 3 of 12 are off; {off}."
+    assert said == "Not yet: 3 of 12 are wrong."
+    sides = page.locator(".digits").all_inner_texts()
+    assert sides == ["whole number"] * 9 + ["too small", "too large", "too large"]
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     page.close()
 

@@ -8,13 +8,17 @@ from hypothesis import strategies as st
 
 from attnlib.widgets import (
     Backwards,
+    ChainRule,
     CostCalculator,
     Encoder,
     Flow,
     LayerExplorer,
+    LossCurve,
     MaskPainter,
     Plane,
     PositionsExplorer,
+    ScalingExplorer,
+    Server,
     ThenAndNow,
 )
 from attnlib.widgets.kit import modules
@@ -23,6 +27,7 @@ from tests.site.harness import (
     FRAME,
     MISFITS,
     SHIFTS,
+    SPILLS,
     UNREADABLE,
     assert_words_fit,
     awake,
@@ -253,11 +258,12 @@ moving = page_of(
     *(PositionsExplorer(scene=scene, d_model=8) for scene in ("order", "clocks", "turned")),
     *(PositionsExplorer(), LayerExplorer(), ThenAndNow(), CostCalculator()),
     *(Backwards(stage="forwards"), MaskPainter(tokens=MANY)),
+    *(ScalingExplorer(scene="gap"), Server(), LossCurve(), ChainRule()),
 )
 # Twice through all choices, so that each is seen beside others, and each time all sliders from end
 # to end. Hundreds of states: they are measured without a wait for the screen to show each.
 STATES = f"""async () => {{
-  const misfits = {MISFITS}, found = new Set();
+  const misfits = {MISFITS}, spills = {SPILLS}, found = new Set();
   const later = self.requestAnimationFrame;
   self.requestAnimationFrame = tell => queueMicrotask(() => tell(performance.now()));
   const quiet = ":not([name=copy], [name=why], [data-why], [name=play], [data-way])" +
@@ -275,7 +281,8 @@ STATES = f"""async () => {{
       const over = document.documentElement.scrollWidth - innerWidth;
       if (over > 0) found.add(`${{name}}: hangs over by ${{over}} ${{what}}`);
       if (slot.dataset.widget !== "Backwards") // a slope stands right beside its entry
-        for (const text of misfits(slot)) found.add(`${{name}}: ${{text}} ${{what}}`);
+        for (const text of [...misfits(slot), ...spills(slot)])
+          found.add(`${{name}}: ${{text}} ${{what}}`);
     }};
     const slide = async (what) => {{
       for (const {{name}} of slot.querySelectorAll("[type=range]:enabled")) {{

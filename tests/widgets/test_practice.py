@@ -157,7 +157,9 @@ def test_blanks_stand_inside_the_worked_line_and_revealing_shows_the_sum():
         "output, 2 decimals",
     ]
     assert soup.select_one(".worked").find("br") and not soup.select(".fields")
-    assert soup.details.b.get_text() == "0.117 · 1 + 0.867 · 2= 1.851"
+    said = soup.details.b.get_text()
+    assert said.replace("\u00a0", " ") == "0.117 · 1 + 0.867 · 2= 1.851"
+    assert "0.117\u00a0·\u00a01 + " in said  # no line ends in a product
     for wrong in ("no blank", "{share}", "{share} {output} {more}", "{share} {share}"):
         with pytest.raises(ValueError, match="worked needs each of"):
             Predict("How much?", answer, worked=wrong, key=KEY)

@@ -163,19 +163,19 @@ function box({ id, title, formula, value, at }, row, now) {
     y + 34,
     "ink",
     middle,
-  )}${
-    known && [
-      element("path", {
-        class: "known",
-        d: `M${left} ${y + 42}h${now.wide}v15a5 5 0 0 1 -5 5h${10 - now.wide}a5 5 0 0 1 -5 -5z`,
-      }),
-      text(`slope ${short(now.slopes[id])}`, at, y + 56.5, "page", {
-        ...middle,
-        class: "slope-of",
-        "data-slope": id,
-      }),
-    ]
-  }</g>`;
+  )}${element("path", {
+    class: known ? "known" : "unknown",
+    d: `M${left} ${y + 42}h${now.wide}v15a5 5 0 0 1 -5 5h${10 - now.wide}a5 5 0 0 1 -5 -5z`,
+  })}${text(
+    `slope ${known ? short(now.slopes[id]) : "?"}`,
+    at,
+    y + 56.5,
+    known ? "page" : "muted",
+    {
+      ...middle,
+      ...(known && { class: "slope-of", "data-slope": id }),
+    },
+  )}</g>`;
 }
 
 /** An arrow down; once the box above it has its slope, an arrow up with its factor. */

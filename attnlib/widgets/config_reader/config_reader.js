@@ -29,7 +29,7 @@ const commas = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** A number of parameters, in three digits. */
 export function short(n) {
-  const unit = [1e12, 1e9, 1e6, 1e3].find((each) => n >= each) ?? 1;
+  const unit = [1e12, 1e9, 1e6, 1e3].find((each) => n >= 0.9995 * each) ?? 1;
   const name = { 1e12: " T", 1e9: " B", 1e6: " M", 1e3: " K", 1: "" }[unit];
   return (unit === 1 ? String(n) : (n / unit).toPrecision(3)) + name;
 }
@@ -302,7 +302,7 @@ export function picture(s) {
 <textarea name="pasted" rows="8" spellcheck="false" autocomplete="off"
 data-key="${s.config}">${JSON.stringify(parse(s.config), null, 1)}</textarea></label></details>
 </div>`,
-    html`<div class="layer" data-part="layer">
+    html`<div class="built"><div class="layer" data-part="layer">
 ${family.before && norm}
 <div class="part"><p class="name">Attention</p>${heads(facts)}${said(ofAttention(facts))}</div>
 ${family.after && norm}<p class="plus">+ residual</p>
@@ -310,7 +310,11 @@ ${family.before && norm}
 <div class="part"><p class="name">${
       facts.experts ? "Mixture of experts" : "Feed-forward network"
     }</p>${network(facts)}${said(ofNetwork(facts))}</div>
-${family.after && norm}<p class="plus">+ residual</p></div>`,
+${family.after && norm}<p class="plus">+ residual</p></div>
+<pre class="expression" data-part="expression" tabindex="0" role="img"
+aria-label="The layer as an expression">${expression(s)
+      .map((each) => `${each}\n`)
+      .join("")}</pre></div>`,
     html`<div class="right">
 <div class="stack">${strip(facts)}<p data-part="windows">${ofLayers(facts)}</p></div>
 <div class="readout">
@@ -330,10 +334,6 @@ ${slider(
 )}</label>
 <div class="readout"><p><span class="big" data-part="cache">${bytes(counted.cache)}</span>
 <span>in the cache, at 2 bytes a number</span></p>${buttons()}</div></div>`,
-    html`<pre class="expression" data-part="expression" tabindex="0" role="img"
-aria-label="The layer as an expression">${expression(s)
-      .map((each) => `${each}\n`)
-      .join("")}</pre>`,
   ];
 }
 

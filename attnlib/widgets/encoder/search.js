@@ -176,8 +176,7 @@ function ranking(
   const lines = (letters, least) => Math.min(Math.max(Math.ceil(longest / letters), least), 5);
   return html`<div class="ranks${answered === question ? "" : " stale"}" data-part="ranks"
 style="--n: ${n}; --wide: ${lines(LETTERS.wide, 2)}; --narrow: ${lines(LETTERS.narrow, 2)}">
-<p class="column">By meaning</p><p class="column">By shared
-words${
+<p class="column">By meaning</p><p class="column">By words${
     words.every(({ common }) => !common.length) && html`<span class="empty">: nothing</span>`
   }</p>
 <div class="cards" data-key="${n}">${all.map(meaning)}</div>

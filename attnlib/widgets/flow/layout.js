@@ -356,7 +356,7 @@ function falling(plan) {
   const gates = {
     Q: [boxes.Q.x + q / 2, gate],
     K: [trunk + (cross ? 0 : 12), gate],
-    V: [label + 8, keyTop + 30],
+    V: [label + 8, keyTop - 16],
   };
   const signs = {};
   for (const id of river.slice(river.indexOf("Z") + 1)) {

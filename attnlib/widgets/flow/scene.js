@@ -319,10 +319,7 @@ function names({ plan, geo, now, focus, look, still }) {
     );
   const { cell } = boxes.G;
   const shift = cell > 60;
-  const reached = (id) => ({
-    opacity: strength(plan, id, now),
-    ...(now.s < plan.blocks[id].stage && { fill: "var(--muted)" }),
-  });
+  const reached = (id) => now.s < plan.blocks[id].stage && { fill: "var(--muted)" };
   answers.forEach((word, j) => {
     const [x, y] = [column(j), key.top - 7];
     const seen = { class: "keyname", ...reached("K") };
@@ -556,9 +553,10 @@ function gates({ plan, geo, now, M, found, still }) {
       const frame = (w, h, ...content) =>
         group(
           {
-            class: `gate${waits ? " waits" : found?.id === id ? " lit" : ""}`,
+            class: `gate${waits ? " waits" : found?.id === id ? " lit" : ""}${
+              waits || !stages[now.s].lit || now.s === stage ? "" : " dim"
+            }`,
             "data-gate": matrix && !still && name,
-            opacity: waits || !stages[now.s].lit || now.s === stage ? 1 : 0.5,
           },
           rect(x - w / 2, y - h / 2, w, h, { rx: 5, stroke: paint(role) }),
           content,
@@ -648,13 +646,12 @@ function titles({ plan, geo, now }) {
       : id === "G" && now.s < plan.when.softmax
         ? "var(--ink)"
         : paint(role);
-    const all = { opacity: waits || !lit || lit.includes(id) ? 1 : 0.66 };
     const letter = (x, y, anchor) =>
       text(symbol(letters, 17), x, y, { "text-anchor": anchor, class: "letters", fill });
     const small = (x, y, anchor) => text(words, x, y, { "text-anchor": anchor, class: "words" });
     if (id === "K") {
       const [x, y] = [boxes.G.x - 8, (key.top + key.bottom) / 2];
-      return group(all, letter(x, y - 1, "end"), (!falls || plan.n < 4) && small(x, y + 15, "end"));
+      return [letter(x, y - 1, "end"), (!falls || plan.n < 4) && small(x, y + 15, "end")];
     }
     const box = boxes[id];
     if (falls || id === "M") {
@@ -667,24 +664,18 @@ function titles({ plan, geo, now }) {
             : Math.min(box.x, geo.width - 76) + pass;
       const leaning = id === "M" && falls && plan.s.columns?.length > 0;
       const y = box.title - (falls && id === "P" ? 16 : leaning ? 42 : 0);
-      return group(
-        all,
-        text([symbol(letters, 16), element("tspan", { class: "words", dx: 7 }, words)], x, y, {
-          class: "letters",
-          fill,
-        }),
-      );
+      const named = element("tspan", { class: "words", dx: 7 }, words);
+      return text([symbol(letters, 16), named], x, y, { class: "letters", fill });
     }
     const x = box.x + box.w / 2;
     const [above, below] = [
       place(0, x, wide(letters.replace("_", ""), 14) + 4),
       place(1, x, wide(words, 11.5) + 8),
     ];
-    return group(
-      all,
+    return [
       letter(above ?? x, box.title, "middle"),
       below !== null && small(below, box.title + 16, "middle"),
-    );
+    ];
   };
   const first = (id) => (lit ? !lit.includes(id) : !"XGZVPH".includes(id) && id !== "N2");
   return Object.keys(plan.blocks)

@@ -181,7 +181,7 @@ function heads(s, read) {
     s.layer,
     { "aria-label": "Which heads are listed" },
   );
-  return html`<div class="heads" data-part="heads"><p class="which"><span>The heads of</span>
+  return html`<div class="heads" data-part="heads"><p class="tries which"><span>The heads of</span>
 ${which}</p><table><thead><tr><th scope="col">off</th><th scope="col">head</th>
 <th scope="col">looks most at</th><th scope="col">adds to <em>${word}</em></th><th scope="col">p of
 <em>${word}</em> ${VERBS[s.how]}</th></tr></thead><tbody>${list.map((head) =>
@@ -206,7 +206,8 @@ words</span>${element("input", {
     spellcheck: "false",
     disabled: s.how !== "swap",
   })}</label>`;
-  return html`<div class="instead"><p class="which"><span>A head that is off passes on</span> ${how}
+  return html`<div class="instead"><p class="tries which"><span>A head that is off passes
+on</span> ${how}
 ${where}</p>${field}<p class="wrong" role="status"
 data-part="wrong">${mismatch(s, read)}</p></div>`;
 }
@@ -280,7 +281,8 @@ function chooser(s, read) {
     "data-gesture": true,
   });
   const against = select("against", minus, s.against, { "aria-label": "Less the logit of" });
-  return html`<p class="which chooser"><span>The logit of</span> ${word} <span>less that of</span>
+  return html`<p class="tries which chooser"><span>The logit of</span> ${word} <span>less that
+of</span>
 ${against}</p>`;
 }
 

@@ -62,6 +62,8 @@ export function diagnose(typed, { answer, mistakes, tolerance }) {
   return { wrong, mistake: found.length === 1 ? found[0] : null };
 }
 
+const side = (s, i) => (s.typed[i] > s.answer[i] ? "too large" : "too small");
+
 function verdict(s, { wrong, mistake }) {
   const one = s.labels.length === 1;
   if (s.unread)
@@ -69,18 +71,8 @@ function verdict(s, { wrong, mistake }) {
   if (!s.typed.length) return "";
   if (!wrong.length) return `✓ Right.${s.kept ? "" : " Progress cannot be kept in this browser."}`;
   if (mistake !== null) return `Not yet: ${mistake.replace(/\.$/, "")}.`;
-  const hint = (i) => (s.typed[i] > s.answer[i] ? "too large" : "too small");
-  if (one) return `Not yet: ${hint(0)}.`;
-  if (wrong.length < 3)
-    return `Not yet: ${wrong.map((i) => `${s.labels[i]} is ${hint(i)}`).join("; ")}.`;
-  const sides = ["too small", "too large"].map((side) => [
-    side,
-    wrong.filter((i) => hint(i) === side),
-  ]);
-  const lists = sides
-    .filter(([, off]) => off.length)
-    .map(([side, off]) => `${side}: ${off.map((i) => s.labels[i]).join(", ")}`);
-  return `Not yet, ${wrong.length} of ${s.labels.length} are off; ${lists.join("; ")}.`;
+  if (one) return `Not yet: ${side(s, 0)}.`;
+  return `Not yet: ${wrong.length} of ${s.labels.length} ${wrong.length > 1 ? "are" : "is"} wrong.`;
 }
 
 /**
@@ -100,8 +92,13 @@ function input(s, i, wrong, more) {
   return element("input", { ...all, ...more });
 }
 
-/** Among weights, a 0 or a 1 asks for as many digits as the others: nothing gives it away. */
-function hint({ answer, tolerance }, i) {
+/**
+ * What stands beside a field: on which side a wrong number lies, or how many digits are wanted.
+ * Among weights, a 0 or a 1 asks for as many digits as the others: nothing gives it away.
+ */
+function hint(s, i, wrong) {
+  if (s.typed.length && wrong.includes(i)) return side(s, i);
+  const { answer, tolerance } = s;
   const isPart = (x) => x > 0 && x < 1;
   const alike = [0, 1].includes(answer[i]) ? answer.find(isPart) : undefined;
   return digits(alike ?? answer[i], tolerance);
@@ -110,24 +107,36 @@ function hint({ answer, tolerance }, i) {
 /** A field with its label. */
 const field = (s, i, wrong) =>
   html`<label><span>${s.labels[i].replace(/ (?=\d)/g, "\u00a0")} <i
-class="digits">${hint(s, i)}</i></span><span
+class="digits">${hint(s, i, wrong)}</i></span><span
 class="with-value">${input(s, i, wrong)}${s.unit && element("span", {}, s.unit)}</span></label>`;
 
 /** A blank within the worked line. */
 function blank(s, i, wrong) {
-  const named = { "aria-label": `${s.labels[i]}, ${hint(s, i)}` };
+  const said = hint(s, i, wrong);
+  const named = { "aria-label": `${s.labels[i]}, ${said}` };
   return html`<span class="blank">${input(s, i, wrong, named)}<i
-class="digits" aria-hidden="true">${hint(s, i)}</i></span>`;
+class="digits" aria-hidden="true">${said}</i></span>`;
 }
 
-/** The worked line, with something in the place of each blank. */
+// A blank and what touches it, with the sign of equality before it.
+const AROUND = /((?:= )?[^\s{}]*\{[^{}]+\}[^\s{}]*)/;
+
+/** A text with real minus signs, and without line breaks in a product. */
+const set = (text) => text.replace(/(^|[ (])-(?=[ \d])/g, "$1−").replace(/ · /g, "\u00a0·\u00a0");
+
+/** The worked lines, of one equation or of several, with something in the place of each blank. */
 function worked(s, put) {
+  const fill = (part) =>
+    part.split(/\{([^{}]+)\}/).map((text, k) => (k % 2 ? put(s.labels.indexOf(text)) : set(text)));
+  const equation = (line) =>
+    html`<span class="equation">${line
+      .split(AROUND)
+      .map((part, k) =>
+        k % 2 ? html`<span class="around">${fill(part)}</span>` : fill(part),
+      )}</span>`;
   return s.worked
     .split("\n")
-    .map((row, at) => [
-      at > 0 && html`<br>`,
-      row.split(/\{([^{}]+)\}/).map((part, k) => (k % 2 ? put(s.labels.indexOf(part)) : part)),
-    ]);
+    .map((row, at) => [at > 0 && html`<br>`, row.split(/ {2,}/).map(equation)]);
 }
 
 export function picture(s) {

@@ -114,7 +114,7 @@ function memory(s) {
   const hasState = s.kind === "linear" || s.kind === "delta";
   const all = written(s);
   const rows = hasState ? stateOf(s) : all.map(({ key, value }) => [...key, ...one(value)]);
-  const side = hasState ? 16 : 11;
+  const side = hasState ? Math.min(264 / N_VALUES, 350 / s.d_k) : 11;
   const gone = s.kind === "window" ? Math.max(all.length - WINDOW, 0) : 0;
   const columns = rows[0].length;
   return sheet(

@@ -40,9 +40,9 @@ function drawing({ gap }, { weights, slope }) {
     `The weight of key 1 against the gap: a curve like a stretched S from 0 to 1. At a gap of ` +
       `${signed(gap)} the weight is ${brief(weights[0])} and its slope is ${brief(slope)}.`,
     line(`M${left} ${top}V${floor}H${right}M${x(0)} ${floor}V${top}`),
-    [0, 0.5, 1].map((at) => text(at, left - 6, y(at) + 4, "muted", { "text-anchor": "end" })),
+    [0, 0.5, 1].map((at) => text(at, left - 6, y(at) + 1, "muted", { "text-anchor": "end" })),
     [-10, -5, 0, 5, 10].map((at) =>
-      text(String(at).replace("-", "−"), x(at), floor + 16, "muted", centered),
+      text(String(at).replace("-", "−"), x(at), floor + 17, "muted", centered),
     ),
     line(`M${path.join("L")}`, { stroke: "var(--weight)", "stroke-width": 2 }),
     line(tangent, { stroke: "var(--ink)", "stroke-width": 3, "stroke-linecap": "round" }),
@@ -79,7 +79,7 @@ function drawing({ gap }, { weights, slope }) {
 function picture(s, now) {
   const found = compute(now);
   return [
-    html`<div class="controls"><label class="main"><span>Slide the gap between the scores
+    html`<div class="controls"><label class="main"><span>Gap between the scores
 <b class="number" data-part="gap_value">${signed(s.gap)}</b></span>
 ${slider("gap", s, { step: 0.5, value: s.gap })}</label></div>`,
     html`<div class="picture gap">${drawing(now, found)}</div>`,
