@@ -180,9 +180,9 @@ given: of {VISITS} visits for the first word, of {TIMES} times for the others.
 ## How long a look into a reader's text takes
 
 Median of {TIMES} texts of up to {WORDS} words: until the numbers are computed / until the next
-frame is drawn, which comes every 16 ms. The swap's picture has a list of four heads, so a new text
-takes seven readings; where a word is typed, each of them reads on. The load of the machine was
-{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors.
+frame is drawn, which comes every 16 ms. The swap's picture has a list of four heads. Both texts are
+read, and then for each head the layers above it; where a word is typed, only that word is read. The
+load of the machine was {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors.
 
 {table(["", *slow], looks)}
 

@@ -4,7 +4,7 @@
  *
  * A reading is what a page needs of a text: it comes from the model, or it was recorded.
  */
-import { emptyText, logitsOf, readToken, softmax } from "../writer/model.js";
+import { attention, finish, keep, logitsOf, rowOf, softmax } from "../writer/model.js";
 import { encode } from "../writer/story.js";
 import { nearestWord } from "../writer/text.js";
 
@@ -18,35 +18,63 @@ export function tokensOf(known, text) {
   return { tokens: [0, ...tokens].slice(0, MOST_TOKENS), unknown };
 }
 
-/**
- * Reads tokens; `change(layer, position, outputs)` may change what the heads pass on. What is
- * returned holds, of the last token, the rows between the layers, what each network adds, what each
- * head attends to and the logits; and of all tokens [layer][position] what the heads pass on, and
- * the values. What an `earlier` reading has of the same beginning is not read again.
- */
-export function readAll(model, tokens, change = null, earlier = null) {
-  let same = 0; // the last token is always read
-  while (same < tokens.length - 1 && tokens[same] === earlier?.tokens[same]) same++;
-  const kept = (l, name) => (same ? earlier.text.layers[l][name].slice(0, same) : []);
-  const text = emptyText(model);
-  text.n = same;
-  text.layers = model.layers.map((_, l) => ({ keys: kept(l, "keys"), values: kept(l, "values") }));
-  const outputs = model.layers.map((_, l) => (same ? earlier.outputs[l].slice(0, same) : []));
-  let found = null;
-  for (let position = same; position < tokens.length; position++) {
-    const [rows, networks] = [[], []];
-    const says = readToken(text, tokens[position], {
-      row: (_, x) => rows.push(x),
-      heads(layer, heads) {
-        change?.(layer, position, heads);
-        outputs[layer].push(heads);
-      },
-      network: (_, x) => networks.push(x),
-    });
-    found = { ...says, rows, networks };
-  }
-  return { ...found, tokens, outputs, text };
+/** With how many of the same tokens two texts begin; the last one of the first is not counted. */
+function sameStart(tokens, others = []) {
+  let same = 0;
+  while (same < tokens.length - 1 && tokens[same] === others[same]) same++;
+  return same;
 }
+
+const PARTS = ["rows", "keys", "values", "outputs"];
+const cut = (kept, n) =>
+  Object.fromEntries(PARTS.map((part) => [part, kept?.[part].slice(0, n) ?? []]));
+
+/**
+ * Reads tokens. What is returned holds, of the last token, the rows between the layers, what each
+ * network adds, the weights of the heads and the logits; and for each of the `layers`, of all
+ * tokens, the rows before it, keys, values, and what its heads pass on. (The last layer's heads
+ * are computed for the last token only: nothing else depends on them.)
+ *
+ * The first `same` tokens are those of an `earlier` reading, and are not read again. With `change`,
+ * which may change what the heads pass on in place, change(layer, position, outputs), the tokens
+ * are those of a reading `base`, and the change begins in the layer `first`: what comes before it
+ * is taken from there.
+ */
+export function readAll(model, tokens, { same = 0, earlier, base, first = 0, change } = {}) {
+  const { length: n } = tokens;
+  const top = model.layers.length - 1;
+  const isGiven = (l) => base && l <= first;
+  const layers = model.layers.map((_, l) =>
+    isGiven(l) ? cut(base.layers[l], n) : cut(earlier?.layers[l], same),
+  );
+  let found = null;
+  for (let position = same; position < n; position++) {
+    let x = base ? layers[first].rows[position] : rowOf(model, tokens[position]);
+    const [weights, networks] = [[], []];
+    for (let l = first; l <= top; l++) {
+      const kept = layers[l];
+      kept.rows[position] = x;
+      const normed = isGiven(l) ? null : keep(model, l, kept, x, position);
+      if (l === top && position < n - 1) break;
+      const own = isGiven(l)
+        ? { heads: kept.outputs[position].slice() }
+        : attention(model, l, kept, normed, position);
+      change?.(l, position, own.heads);
+      kept.outputs[position] = own.heads;
+      const { row, network } = finish(model, l, x, own.heads);
+      weights.push(own.weights);
+      networks.push(network);
+      x = row;
+    }
+    found = { weights, networks, last: x };
+  }
+  const rows = [...layers.map((kept) => kept.rows[n - 1]), found.last];
+  return { ...found, rows, tokens, layers, logits: logitsOf(model, found.last) };
+}
+
+/** Reads tokens, and begins where they differ from those of an earlier reading. */
+export const readOn = (model, tokens, earlier) =>
+  readAll(model, tokens, { earlier, same: sameStart(tokens, earlier?.tokens) });
 
 const dot = (a, b, from = 0, at = 0, n = a.length) => {
   let sum = 0;
@@ -79,11 +107,11 @@ export function ledgerOf(model, read, token, minus = -1) {
     }
     for (let h = 0; h < nHeads; h++) {
       const kv = Math.floor(h / queriesForKey) * d;
-      parts.push(dot(back, read.outputs[l].at(-1), h * d, h * d, d));
+      parts.push(dot(back, read.layers[l].outputs.at(-1), h * d, h * d, d));
       byToken.push(
         Array.from(
           read.weights[l][h],
-          (weight, j) => weight * dot(back, read.text.layers[l].values[j], h * d, kv, d),
+          (weight, j) => weight * dot(back, read.layers[l].values[j], h * d, kv, d),
         ),
       );
     }
@@ -93,23 +121,36 @@ export function ledgerOf(model, read, token, minus = -1) {
 }
 
 /**
- * A change for `readAll`: the chosen heads, as bits, pass on zeros, their means, or what they
- * passed on in another reading; at all tokens or at the last one only.
+ * The text of a reading `base` again, where the chosen heads, as bits, pass on zeros, their means,
+ * or what they passed on in another reading; at all tokens or at the last one only. The `earlier`
+ * reading is of another text, with the same choices.
  */
-export function changeOf(model, { away, how, where, n, means, other }) {
+export function intervene(model, base, { away, how, where, means, other }, earlier) {
   const { d, nHeads } = model;
-  return (layer, position, heads) => {
-    if (where === "last" && position < n - 1) return;
+  const { tokens } = base;
+  const change = (layer, position, heads) => {
     for (let h = 0; h < nHeads; h++) {
       const head = layer * nHeads + h;
       if (!((away >> head) & 1)) continue;
       for (let i = 0; i < d; i++) {
         const at = h * d + i;
-        heads[at] =
-          how === "zero" ? 0 : how === "mean" ? means[head][i] : other.outputs[layer][position][at];
+        if (how === "zero") heads[at] = 0;
+        else if (how === "mean") heads[at] = means[head][i];
+        else heads[at] = other.layers[layer].outputs[position][at];
       }
     }
   };
+  const first = Math.floor(Math.log2(away & -away) / nHeads); // the lowest layer that changes
+  // How many tokens are as in `base`, since nothing changes there, and as in the earlier reading.
+  const alike = other ? sameStart(tokens, other.tokens) : 0;
+  const unchanged = where === "last" ? tokens.length - 1 : alike;
+  const again = Math.min(
+    sameStart(tokens, earlier?.tokens),
+    other ? sameStart(other.tokens, earlier?.others) : tokens.length,
+  );
+  const start = again > unchanged ? { earlier, same: again } : { earlier: base, same: unchanged };
+  const found = readAll(model, tokens, { ...start, base, first, change });
+  return { ...found, others: other?.tokens };
 }
 
 /** The most probable words, as tokens. */
@@ -151,42 +192,42 @@ function recordedOf(s, one) {
 }
 
 /**
- * A text that the model has read in this page. Interventions are computed when they are asked for,
- * and kept as long as the texts are the same. What was read of an `earlier` text is used again.
+ * A text that the model has read in this page. Interventions are computed when they are asked for.
+ * The last reading of each kind is kept, also for the next text, which begins with what is the same
+ * in an `earlier` one.
  */
 export function openText(known, text, means, earlier = null) {
   const { model, vocabulary, tokenOf } = known;
   const { tokens, unknown } = tokensOf(known, text);
-  const read = readAll(model, tokens, null, earlier?.read);
+  const read = readOn(model, tokens, earlier?.read);
   const before = softmax(read.logits);
   const layers = read.rows.map((row) => softmax(logitsOf(model, row)));
   const [best] = mostProbable(before);
-  const kept = new Map(); // readings: of other texts, by their words; after interventions
+  const ledgers = new Map();
+  const kept = new Map(); // by kind: of the other text; after an intervention
   const past = earlier?.kept ?? kept;
-  const once = (key, make) => {
-    if (!kept.has(key)) kept.set(key, make());
-    return kept.get(key);
-  };
+  const latest = (kind) => kept.get(kind) ?? past.get(kind);
+  const keepAs = (kind, found) => kept.set(kind, found).get(kind);
 
   /** The probabilities after an intervention. */
-  function after(away, how, where, other) {
-    const swapped = how === "swap" && readOther(other);
-    if (!away || (swapped && swapped.tokens.length !== tokens.length)) return before;
-    const key = `${away} ${how} ${where} ${how === "swap" ? other : ""}`;
-    return once(key, () => {
-      const options = { away, how, where, n: tokens.length, means, other: swapped };
-      const from = where === "last" ? read : past.get(key);
-      const found = readAll(model, tokens, changeOf(model, options), from);
-      return { ...found, probabilities: softmax(found.logits) };
-    }).probabilities;
+  function after(away, how, where, name) {
+    const other = how === "swap" ? readOther(name) : null;
+    if (!away || (other && other.tokens.length !== tokens.length)) return before;
+    const kind = `${away} ${how} ${where}`;
+    const was = kept.get(kind);
+    if (was && was.name === (other && name)) return was.probabilities;
+    const options = { away, how, where, means, other };
+    const found = intervene(model, read, options, latest(kind));
+    const probabilities = softmax(found.logits);
+    return keepAs(kind, { ...found, name: other && name, probabilities }).probabilities;
   }
-  function readOther(other) {
-    const key = `text ${other}`;
-    return once(key, () => {
-      if (past.has(key)) return past.get(key);
-      const found = tokensOf(known, other);
-      return { ...readAll(model, found.tokens, null, read), unknown: found.unknown };
-    });
+  function readOther(name) {
+    const was = latest("other");
+    if (was?.name === name) return keepAs("other", was);
+    const found = tokensOf(known, name);
+    const nearest = [read, was].map((one) => [sameStart(found.tokens, one?.tokens), one]);
+    const [, from] = nearest.sort(([a], [b]) => b - a)[0];
+    return keepAs("other", { ...readOn(model, found.tokens, from), name, unknown: found.unknown });
   }
 
   return {
@@ -201,10 +242,12 @@ export function openText(known, text, means, earlier = null) {
     weights: read.weights.flat().map((row) => Array.from(row)),
     lens: layers.map((p) => mostProbable(p).map((token) => [vocabulary[token], p[token]])),
     knows: (name) => tokenOf.has(name),
-    ledger: (word, against) =>
-      once(`ledger ${word} ${against}`, () =>
-        ledgerOf(model, read, tokenOf.get(word), tokenOf.get(against) ?? -1),
-      ),
+    ledger(word, against) {
+      const name = `${word} ${against}`;
+      if (!ledgers.has(name))
+        ledgers.set(name, ledgerOf(model, read, tokenOf.get(word), tokenOf.get(against) ?? -1));
+      return ledgers.get(name);
+    },
     rows: ({ away, how, where, other }, word) =>
       rowsOf(after(away, how, where, other), before, vocabulary, tokenOf.get(word)),
     /** How many words the other text has, and those that the model does not know. */

@@ -98,10 +98,10 @@ function normHeads(x, gamma, eps) {
   for (let h = 0; h < x.length; h += d) x.set(rmsNorm(x.subarray(h, h + d), gamma, eps), h);
 }
 
-/** Turns each head of x, in place: the pairs are one number from each half. */
-function turn(x, d, angles) {
-  angles.forEach((angle, i) => {
-    const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+/** Turns each head of x for a position, in place: the pairs are one number from each half. */
+function turn(x, d, frequencies, position) {
+  frequencies.forEach((frequency, i) => {
+    const [cos, sin] = [Math.cos(position * frequency), Math.sin(position * frequency)];
     for (let h = i; h < x.length; h += d) {
       const [a, b] = [x[h], x[h + d / 2]];
       x[h] = a * cos - b * sin;
@@ -146,43 +146,57 @@ export const emptyText = (model) => ({
 export const logitsOf = ({ unembedding, norm, eps }, x) =>
   times(unembedding, rmsNorm(x, norm, eps));
 
+/** The row of a token before the first layer. */
+export const rowOf = ({ embeddings, dModel }, token) =>
+  embeddings.slice(token * dModel, (token + 1) * dModel);
+
+/** Adds the key and the value of a row to what a layer has kept; returns the row after its norm. */
+export function keep({ layers, d, eps, frequencies }, l, { keys, values }, x, position) {
+  const layer = layers[l];
+  const normed = rmsNorm(x, layer.norm_1, eps);
+  const key = times(layer.k, normed);
+  normHeads(key, layer.norm_k, eps);
+  turn(key, d, frequencies, position);
+  keys.push(key);
+  values.push(times(layer.v, normed));
+  return normed;
+}
+
+/** What the heads of a layer pass on for a normed row, side by side, and their weights. */
+export function attention(model, l, kept, normed, position) {
+  const { layers, nHeads, d, eps, frequencies } = model;
+  const query = times(layers[l].q, normed);
+  normHeads(query, layers[l].norm_q, eps);
+  turn(query, d, frequencies, position);
+  const heads = new Float32Array(nHeads * d);
+  const weights = Array.from({ length: nHeads }, (_, h) => attend(model, h, query, kept, heads));
+  return { heads, weights };
+}
+
+/** The row after a layer, from the row before it and what its heads pass on; the network's part. */
+export function finish({ layers, eps }, l, before, heads) {
+  const layer = layers[l];
+  const x = plus(before, times(layer.o, heads));
+  const normed = rmsNorm(x, layer.norm_2, eps);
+  const [gate, up] = [times(layer.gate, normed), times(layer.up, normed)];
+  const hidden = gate.map((g, i) => (g / (1 + Math.exp(-g))) * up[i]);
+  const network = times(layer.down, hidden);
+  return { row: plus(x, network), network };
+}
+
 /**
  * Reads the next token of a text, which then keeps it: { logits, weights }, the logits of the token
  * after it, and [layer][head] its weights on the tokens so far.
- *
- * `probe` sees the parts: probe.row(layer, x) the row before a layer, and after the last one;
- * probe.heads(layer, outputs) what the heads pass on, side by side, which it may change in place;
- * probe.network(layer, x) what the feed-forward network adds.
  */
-export function readToken(text, token, probe = null) {
+export function readToken(text, token) {
   const { model, n } = text;
-  const { dModel, d, eps, nHeads, frequencies } = model;
-  const angles = frequencies.map((frequency) => n * frequency);
-  const weights = [];
-  let x = model.embeddings.slice(token * dModel, (token + 1) * dModel);
-  model.layers.forEach((layer, l) => {
-    probe?.row(l, x);
-    const kept = text.layers[l];
-    const normed = rmsNorm(x, layer.norm_1, eps);
-    const [query, key] = [times(layer.q, normed), times(layer.k, normed)];
-    normHeads(query, layer.norm_q, eps);
-    normHeads(key, layer.norm_k, eps);
-    turn(query, d, angles);
-    turn(key, d, angles);
-    kept.keys.push(key);
-    kept.values.push(times(layer.v, normed));
-    const heads = new Float32Array(nHeads * d);
-    weights.push(Array.from({ length: nHeads }, (_, h) => attend(model, h, query, kept, heads)));
-    probe?.heads(l, heads);
-    x = plus(x, times(layer.o, heads));
-    const second = rmsNorm(x, layer.norm_2, eps);
-    const [gate, up] = [times(layer.gate, second), times(layer.up, second)];
-    const hidden = gate.map((g, i) => (g / (1 + Math.exp(-g))) * up[i]);
-    const added = times(layer.down, hidden);
-    probe?.network(l, added);
-    x = plus(x, added);
+  let x = rowOf(model, token);
+  const weights = text.layers.map((kept, l) => {
+    const normed = keep(model, l, kept, x, n);
+    const found = attention(model, l, kept, normed, n);
+    x = finish(model, l, x, found.heads).row;
+    return found.weights;
   });
-  probe?.row(model.layers.length, x);
   text.n++;
   return { logits: logitsOf(model, x), weights };
 }
