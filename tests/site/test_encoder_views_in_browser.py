@@ -160,7 +160,7 @@ def test_a_question_and_sentences_of_ones_own(open_view):
     status = page.locator("[data-part=status]")
     status.get_by_text("Read on your machine").wait_for()
     page.get_by_role("button", name="loans").click()
-    status.get_by_text("This picture was recorded").wait_for()
+    status.get_by_text("This is a recording").wait_for()
     page.locator("[name=question]").fill("Is it late?")
     status.get_by_text("Read on your machine").wait_for()
     page.locator("summary", has_text="of your own").click()
