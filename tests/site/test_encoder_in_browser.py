@@ -115,7 +115,7 @@ def test_loading_can_be_stopped(live):
     live.locator("[name=read]").click()
     live.get_by_role("button", name="Stop").click()
     live.get_by_role("button", name="Read my sentence").wait_for()
-    assert "was recorded" in live.locator(STATUS).inner_text()
+    assert "recording" in live.locator(STATUS).inner_text()
     live.evaluate("standIn.held = false")
     live.get_by_role("button", name="Read my sentence").click()
     shows(live, "tired.")
