@@ -5,7 +5,7 @@
  * A scene knows how much a change of each box arrives in the boxes below it, and nothing else of
  * slopes.
  */
-import { arrow, direction } from "../kit/geometry.js";
+import { arrow, direction } from "../drawing/geometry.js";
 import { buttons, element, html, sheet, slider, text } from "../kit/markup.js";
 import { plain } from "../kit/numbers.js";
 

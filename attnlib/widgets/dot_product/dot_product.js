@@ -2,7 +2,7 @@
  * DotProduct: a query and a key as arrows. The key is a step to the right and a step up, and each
  * of them throws a shadow on the line of the query.
  */
-import { along, arrow, clamp, direction, placed, through } from "../kit/geometry.js";
+import { along, arrow, clamp, direction, placed, through } from "../drawing/geometry.js";
 import { attributes, buttons, element, html } from "../kit/markup.js";
 import { plain } from "../kit/numbers.js";
 

@@ -2,10 +2,10 @@
  * Encoder, the view "heads": the words of a sentence and the lines between them of one head; all
  * heads small, one large; a word can be hidden, and the sentence is read again without it.
  */
-import { grid, small } from "../kit/heads_grid.js";
-import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
+import { grid, small } from "../drawing/heads_grid.js";
+import { cellAt, cut, heatmap, weightTable } from "../drawing/heatmap.js";
 import { element, html, sheet, table, tries } from "../kit/markup.js";
-import { liveMicroscope, openMicroscope, sharePanel, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, sharePanel, weightPanel } from "../drawing/microscope.js";
 import { called, two } from "../kit/numbers.js";
 import {
   cosine,

@@ -2,7 +2,7 @@
  * Encoder, the view "path": one word of two sentences on its way through the layers, as two paths
  * in the plane in which they part.
  */
-import { at, distance, placed, through } from "../kit/geometry.js";
+import { at, distance, placed, through } from "../drawing/geometry.js";
 import { element, html, sheet, text } from "../kit/markup.js";
 import { cosineText, dot } from "./reading.js";
 

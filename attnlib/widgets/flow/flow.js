@@ -6,7 +6,7 @@
  * one that lies and one that falls; style shows the one for which there is room.
  */
 import { buttons, element, html, select } from "../kit/markup.js";
-import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
 import { numpyArray, plain, words, wordVector } from "../kit/numbers.js";
 import { crossed, size } from "./layout.js";
 import { moment, plan, range, short, writes } from "./plan.js";

@@ -3,7 +3,7 @@
  * stage does to its numbers, in motion. What no stage has reached yet is an outline without
  * numbers.
  */
-import { cellInk } from "../kit/heatmap.js";
+import { cellInk } from "../drawing/heatmap.js";
 import { element, html } from "../kit/markup.js";
 import {
   ahead,

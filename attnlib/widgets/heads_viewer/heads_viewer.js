@@ -1,10 +1,10 @@
 /**
  * HeadsViewer: all heads small, the picked one large, and its weights as lines between tokens.
  */
-import { grid, pooled, small } from "../kit/heads_grid.js";
-import { cellAt, cut, heatmap, weightTable } from "../kit/heatmap.js";
+import { grid, pooled, small } from "../drawing/heads_grid.js";
+import { cellAt, cut, heatmap, weightTable } from "../drawing/heatmap.js";
 import { buttons, element, html, select, sheet, text } from "../kit/markup.js";
-import { liveMicroscope, openMicroscope, sharePanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, sharePanel } from "../drawing/microscope.js";
 import { called, entropy, numpyArray, two } from "../kit/numbers.js";
 
 export const pageState = { pointed: null, lens: null };

@@ -1,8 +1,8 @@
 """Reads the JavaScript and CSS of the widgets, and joins modules where no file can be imported.
 
 A file is known by one name everywhere outside its folder: `plane/plane.js` is "plane",
-`plane/drawing.js` is "plane_drawing", and `kit/geometry.js` is "geometry". The files that every
-widget needs are one module, "kit".
+`plane/drawing.js` is "plane_drawing", and `drawing/microscope.js` is "microscope". The files that
+every widget needs are one module, "kit".
 
 Imports and exports have one form each, so that no parser of JavaScript is needed to find them:
 `import { a, b } from "./file.js";`, and `export` before a function or a constant. Any other form is
@@ -122,7 +122,7 @@ def _paths(suffix):
 
 def _name(path):
     folder, file = path.parent.name, path.stem
-    if folder == "kit":
+    if folder in ("kit", "drawing"):
         return "kit" if file in _KIT else file
     return file if file == folder else f"{folder}_{file}"
 

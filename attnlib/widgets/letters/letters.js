@@ -4,9 +4,9 @@
  *
  * `model.js` computes.
  */
-import { cellAt, shades } from "../kit/heatmap.js";
+import { cellAt, shades } from "../drawing/heatmap.js";
 import { buttons, element, html, table, textField } from "../kit/markup.js";
-import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
 import { called, dotProducts, two } from "../kit/numbers.js";
 import { copied, isOff, LETTERS, read, unpack } from "./model.js";
 

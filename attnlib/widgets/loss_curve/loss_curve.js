@@ -2,7 +2,7 @@
  * LossCurve: the loss -ln p against the probability p. A point slides along the curve; beside it
  * stands what the loss means, or the slope at the point.
  */
-import { clamp, through } from "../kit/geometry.js";
+import { clamp, through } from "../drawing/geometry.js";
 import { buttons, element, html, line, sheet, slider, text } from "../kit/markup.js";
 
 const [WIDE, TALL] = [340, 270];

@@ -2,9 +2,9 @@
  * The scene "paint": a mask painted cell by cell, the weights that it leaves, and the outputs that
  * change when another word is put in one place.
  */
-import { cellInk } from "../kit/heatmap.js";
+import { cellInk } from "../drawing/heatmap.js";
 import { buttons, element, html, select } from "../kit/markup.js";
-import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
 import {
   called,
   dotProducts,

@@ -1,7 +1,7 @@
 /**
  * The scenes "causal", "padding", "window" and "packed": masks with a rule, and a slider each.
  */
-import { cut } from "../kit/heatmap.js";
+import { cut } from "../drawing/heatmap.js";
 import { buttons, element, html, line, sheet, text } from "../kit/markup.js";
 
 const WIDE = 360;

@@ -11,7 +11,7 @@ import {
   hullOf,
   placed,
   through,
-} from "../kit/geometry.js";
+} from "../drawing/geometry.js";
 import { attributes, element, html, text } from "../kit/markup.js";
 import { plain } from "../kit/numbers.js";
 import {

@@ -6,10 +6,10 @@
  * is the mean of -ln of its weight; "cost" is only what the right drink costs, and the loss is the
  * mean square of how far the average cost is off.
  */
-import { arrow, clamp, direction, placed, through } from "../kit/geometry.js";
-import { cellInk } from "../kit/heatmap.js";
+import { arrow, clamp, direction, placed, through } from "../drawing/geometry.js";
+import { cellInk } from "../drawing/heatmap.js";
 import { attributes, buttons, element, html, select, table } from "../kit/markup.js";
-import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
 import { multiply, nearest, plain, softmax, transpose, wordVector } from "../kit/numbers.js";
 
 export const STEPS = 100;

@@ -4,9 +4,9 @@
  * `numbers.js` computes and `drawing.js` draws; this file has what surrounds the drawing, and what
  * happens when a reader uses it.
  */
-import { clamp, distance, distanceFromLine, hullOf } from "../kit/geometry.js";
+import { clamp, distance, distanceFromLine, hullOf } from "../drawing/geometry.js";
 import { buttons, element, html, slider } from "../kit/markup.js";
-import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
 import { plain } from "../kit/numbers.js";
 import { balance, ground, moving, sheetOf } from "./drawing.js";
 import {

@@ -2,7 +2,7 @@
  * PositionsExplorer: one word at 64 positions; what each kind of position does to its scores. Its
  * other scenes, in which things move, are in scenes.js.
  */
-import { cellAt, shades } from "../kit/heatmap.js";
+import { cellAt, shades } from "../drawing/heatmap.js";
 import { buttons, element, html, line, sheet, slider, table, text } from "../kit/markup.js";
 import { dotProducts, nearest } from "../kit/numbers.js";
 import {

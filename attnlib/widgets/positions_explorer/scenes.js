@@ -2,9 +2,9 @@
  * The scenes of PositionsExplorer that move: words that change places, positions as hands of
  * clocks, and a query and a key that turn with their positions.
  */
-import { arrow, through } from "../kit/geometry.js";
+import { arrow, through } from "../drawing/geometry.js";
 import { buttons, element, html, line, sheet, table, text } from "../kit/markup.js";
-import { liveMicroscope, openMicroscope, weightPanel } from "../kit/microscope.js";
+import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
 import { dotProducts, multiply, softmax, two } from "../kit/numbers.js";
 
 /** The words of "order" with their numbers, which are query, key and value alike. */

@@ -4,7 +4,7 @@
  *
  * `learner.js` computes: a worker trains with it, and the page reads with it.
  */
-import { shades } from "../kit/heatmap.js";
+import { shades } from "../drawing/heatmap.js";
 import { element, html, line, select, sheet, table, text, textField } from "../kit/markup.js";
 import { two } from "../kit/numbers.js";
 import { makeLearner, serve } from "./learner.js";

@@ -8,8 +8,8 @@
  * weight.
  */
 import { cut } from "./heatmap.js";
-import { element, html, select } from "./markup.js";
-import { plain, two } from "./numbers.js";
+import { element, html, select } from "../kit/markup.js";
+import { plain, two } from "../kit/numbers.js";
 
 const WIDE = 400;
 const FEW = 12; // so many numbers of a query are written out

@@ -1,7 +1,7 @@
 /** Attention weights as a heatmap, and as a table. */
 
-import { element, table, text } from "./markup.js";
-import { two } from "./numbers.js";
+import { element, table, text } from "../kit/markup.js";
+import { two } from "../kit/numbers.js";
 
 /** The weights as a table for those who do not see the picture. */
 export function weightTable({ tokens, keys = tokens, weights, allowed: may }) {

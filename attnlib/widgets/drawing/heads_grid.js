@@ -2,7 +2,7 @@
  * All heads of an encoder, small, as a grid of buttons.
  */
 import { runs, shades } from "./heatmap.js";
-import { element, html } from "./markup.js";
+import { element, html } from "../kit/markup.js";
 
 const FINEST = 24; // cells along a side of a small head: a finer one is no clearer
 
