@@ -236,6 +236,7 @@ def main():
             broken |= not (good and whole)
             for place in (root.as_uri(), str(root), str(ROOT)):
                 line = line.replace(place, "checkout")
+            line = re.sub(rf"{tempfile.gettempdir()}/tmp\w+", "temporary", line)
             verdicts = [("yes" if good else "NO"), ("whole" if whole else "BROKEN")]
             rows.append(f"| {fault.__doc__} | {line} | {' | '.join(verdicts)} |")
             say(rows[-1])
