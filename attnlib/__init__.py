@@ -18,7 +18,14 @@ from attnlib.feed_forward import (
     silu,
 )
 from attnlib.gradients import attention_backward, softmax_backward
-from attnlib.inspection import head_outputs, ledger, lens, mean_outputs, replace_heads
+from attnlib.inspection import (
+    head_outputs,
+    ledger,
+    lens,
+    mean_outputs,
+    replace_heads,
+    row_ledger,
+)
 from attnlib.judging import Judgment, judge
 from attnlib.layers import DecoderLayer, Encoder, EncoderLayer
 from attnlib.linear import delta_rule, linear_attention
@@ -71,6 +78,7 @@ __all__ = [
     "replace_heads",
     "rms_norm",
     "rotary",
+    "row_ledger",
     "rotary_frequencies",
     "scaled_dot_product_attention",
     "silu",

@@ -113,12 +113,75 @@ def ledger(model, tokens, position, token):
         x, weights = trace.states[number - 1], trace.weights[number - 1]
         parts |= _of_layer(layer, x, weights, position, f"layer {number}")
     names, rows = list(parts), np.stack(list(parts.values()), dtype=np.float64)
-    rows, shift = _held(model.norm, rows, rows.sum(0), "the last norm")
+    rows, shift = _held(model.norm, rows, "the last norm")
     contributions = rows @ model.unembedding[:, token].astype(np.float64)
     if shift is not None:
         names.append("last norm, bias")
         contributions = np.append(contributions, shift @ model.unembedding[:, token])
     return names, contributions
+
+
+def row_ledger(model, sentence, position):
+    r"""Split a token's last row in a post-norm encoder into what each of its parts has written.
+
+    .. math:: x = \sum_\text{parts} p, \qquad
+              \text{at each norm: } p \leftarrow \frac{p - \bar p}{\sigma} \gamma
+
+    A norm after a sum rescales everything that was written before it. The mean of a sum is the sum
+    of the means, so only the deviation :math:`\sigma` depends on all parts together. It is held
+    fixed at what it is for this sentence, and the shift :math:`\beta` of the norm counts among the
+    biases. So the rows say who wrote the last row, but not what it would be without one of them.
+
+    Parameters
+    ----------
+    model : MiniLM
+        Or another model with `read` and an encoder of layers that are normed after their sums.
+    sentence : str
+    position : int
+        Which token, from 0, or from the end if below 0.
+
+    Returns
+    -------
+    names : list of str
+        "input", then for each layer "layer 1, head 1", ..., "layer 1, biases" and
+        "layer 1, feed-forward".
+    rows : array of float64, shape (number of names, d_model)
+        Their sum is the row of the token after the last layer, up to rounding.
+
+    Raises
+    ------
+    TypeError
+        If a part of the model is not from this library, or `position` is not whole; and as
+        the model does.
+    ValueError
+        If `position` is out of bounds, or a layer is not normed after its sums; and as the model
+        does.
+
+    Source
+    ------
+    Kobayashi et al. 2021, *Incorporating Residual and Normalization Layers into Analysis of Masked
+    Language Models*, section 3, for one layer.
+    """
+    reading = model.read(sentence)
+    n = len(reading.tokens)
+    position = _read_index(position, "position", -n, n)
+    names, rows = ["input"], reading.states[0][position][None].astype(np.float64)
+    for number, layer in enumerate(_layers(model), start=1):
+        name, attention = f"layer {number}", layer.attention
+        _check_heads(attention, number)
+        if layer.norm_first or layer.norm_1 is None or layer.norm_2 is None:
+            raise ValueError(f"{name} must be normed after its sums (norm_first = False)")
+        x, weights = reading.states[number - 1], reading.weights[number - 1]
+        heads = _rows_of_heads(attention, x, weights, position)
+        bias = np.zeros(rows.shape[1]) if attention.b_o is None else attention.b_o
+        rows, shift = _held(layer.norm_1, np.vstack([rows, heads, bias]), f"norm_1 of {name}")
+        rows[-1] += 0 if shift is None else shift
+        added = layer.feed_forward(rows.sum(0)[None].astype(x.dtype))
+        rows, shift = _held(layer.norm_2, np.vstack([rows, added]), f"norm_2 of {name}")
+        rows[-2] += 0 if shift is None else shift
+        names += [f"{name}, head {head}" for head in range(1, attention.n_heads + 1)]
+        names += [f"{name}, biases", f"{name}, feed-forward"]
+    return names, rows
 
 
 def head_outputs(model, text):
@@ -316,6 +379,13 @@ def _outputs(attention, x, weights):
     return outputs
 
 
+def _rows_of_heads(attention, x, weights, position):
+    """Return what each head writes at a position, (n_heads, d_model)."""
+    heads = _outputs(attention, x, weights)[:, position].astype(np.float64)
+    strips = attention.w_o.reshape(attention.n_heads, -1, attention.w_o.shape[1])
+    return np.einsum("hd,hdm->hm", heads, strips)
+
+
 def _layers(model):
     """Return the layers of a model, or of its encoder."""
     layers = getattr(getattr(model, "encoder", model), "layers", None)
@@ -370,13 +440,11 @@ def _of_layer(layer, x, weights, position, name):
     if not layer.norm_first and (layer.norm_1 is not None or layer.norm_2 is not None):
         raise ValueError(f"{name} must not be normed after its sum (norm_first = False); got so")
     normed = x if layer.norm_1 is None else layer.norm_1(x)
-    heads = _outputs(attention, normed, weights)[:, position].astype(np.float64)
-    of_heads = attention.w_o.reshape(attention.n_heads, -1, attention.w_o.shape[1])
-    rows = np.einsum("hd,hdm->hm", heads, of_heads)  # (n_heads, d_model)
+    rows = _rows_of_heads(attention, normed, weights, position)
     names = [f"{name}, head {head}" for head in range(1, attention.n_heads + 1)]
     if attention.b_o is not None:
         rows, names = np.vstack([rows, attention.b_o]), [*names, f"{name}, bias"]
-    rows, shift = _held(layer.after_1, rows, rows.sum(0), f"after_1 of {name}")
+    rows, shift = _held(layer.after_1, rows, f"after_1 of {name}")
     parts = dict(zip(names, rows, strict=True))
     if shift is not None:
         parts[f"{name}, bias"] = parts.get(f"{name}, bias", 0) + shift
@@ -387,10 +455,11 @@ def _of_layer(layer, x, weights, position, name):
     return parts | {f"{name}, feed-forward": added[0]}
 
 
-def _held(norm, rows, total, name):
-    """Return rows as a norm changes them while its size is that of their total; and its shift."""
+def _held(norm, rows, name):
+    """Return rows as a norm changes them while its size is that of their sum; and its shift."""
     if norm is None:
         return rows, None
+    total = rows.sum(0)
     if not isinstance(norm, LayerNorm | RMSNorm):
         raise TypeError(f"{name} must be a LayerNorm or an RMSNorm; got {type(norm).__name__}")
     shift = None

@@ -126,7 +126,9 @@ function gelu(v) {
 /**
  * The layers. All that the kernel touches lies in one buffer, which `allocate(bytes)` returns;
  * `kernel` is the product in WebAssembly, or null. Sentences are read one at a time:
- * begin(ids, hidden), layer(0), layer(1) and so on, end().
+ * begin(found, hidden, options), layer(0), layer(1) and so on, end(). The options:
+ *   replaced   [[layer, head, (n, width of a head)], ...]: what heads pass on instead of their own
+ *   ledger     whether end() is to say what each part of the model has written into each row
  */
 function makeModel(plan, allocate) {
   const { layers: LAYERS, heads: HEADS, width: D, inner: F, places: MOST, eps: EPS } = plan.sizes;
@@ -246,6 +248,8 @@ function makeModel(plan, allocate) {
 
   let n = 0;
   let open; // the tokens that may be attended to
+  let swaps; // what heads pass on instead of their own
+  let written; // what each part has written, (n, D) each, as later norms rescale it; or null
 
   /** out = input W^T + b, for n tokens; rows beyond, up to a multiple of 4, hold nothing. */
   function multiply({ height, width, bias, scales, whole }, input, out) {
@@ -291,8 +295,8 @@ function makeModel(plan, allocate) {
     }
   }
 
-  /** x = norm(x + added), token by token. */
-  function addAndNorm(added, gamma, beta) {
+  /** x = norm(x + added), token by token; the shift counts among the `biases` of a ledger. */
+  function addAndNorm(added, gamma, beta, biases) {
     for (let at = 0; at < n * D; at += D) {
       let mean = 0;
       let variance = 0;
@@ -300,7 +304,30 @@ function makeModel(plan, allocate) {
       for (let d = 0; d < D; d++) variance += (x[at + d] - mean) ** 2 / D;
       const deviation = Math.sqrt(variance + EPS);
       for (let d = 0; d < D; d++) x[at + d] = ((x[at + d] - mean) / deviation) * gamma[d] + beta[d];
+      if (!biases) continue;
+      for (const part of written) {
+        const row = part.subarray(at, at + D);
+        const own = row.reduce((sum, entry) => sum + entry, 0) / D;
+        for (let d = 0; d < D; d++) row[d] = ((row[d] - own) / deviation) * gamma[d];
+      }
+      for (let d = 0; d < D; d++) biases[at + d] += beta[d];
     }
+  }
+
+  /** What each head writes through its columns of W_O, then the bias: (n, D) each. */
+  function writeHeads({ bias, scales, whole }) {
+    const heads = Array.from({ length: HEADS }, () => new Float64Array(n * D));
+    const biases = new Float64Array(n * D);
+    for (let o = 0; o < D; o++) {
+      for (let i = 0; i < D; i++) {
+        const weight = whole[o * D + i] * scales[Math.floor((o * D + i) / GROUP)];
+        const head = heads[Math.floor(i / WIDTH)];
+        for (let t = 0; t < n; t++) head[t * D + o] += weight * y[t * D + i];
+      }
+      for (let t = 0; t < n; t++) biases[t * D + o] = bias[o];
+    }
+    written.push(...heads, biases);
+    return biases;
   }
 
   /** Column block `part` of what the first product made: 0 queries, 1 keys, 2 values; (n, D). */
@@ -344,6 +371,7 @@ function makeModel(plan, allocate) {
     add,
     most: MOST,
     layers: LAYERS,
+    headWidth: WIDTH,
 
     /** The pieces that hold the rows of these tokens. */
     rowsOf({ tokens, ids }) {
@@ -351,8 +379,9 @@ function makeModel(plan, allocate) {
     },
 
     /** Puts a sentence before the first layer; nobody attends to the tokens at `hidden`. */
-    begin({ tokens, ids }, hidden) {
+    begin({ tokens, ids }, hidden, { replaced = [], ledger = false } = {}) {
       n = tokens.length;
+      swaps = replaced;
       open = tokens.map((_, t) => t).filter((t) => !hidden.includes(t));
       x.fill(0);
       y.fill(0);
@@ -361,6 +390,7 @@ function makeModel(plan, allocate) {
         addRow(["base", t], t);
       });
       addAndNorm(y, norm.subarray(0, D), norm.subarray(D));
+      written = ledger ? [Float64Array.from(x.subarray(0, n * D))] : null;
       return x.slice(0, n * D);
     },
 
@@ -371,22 +401,35 @@ function makeModel(plan, allocate) {
       multiply(dense[0], x, wide);
       const [queries, keys, values] = [0, 1, 2].map(block);
       const weights = attend(queries, keys, values);
+      for (const [layer, head, given] of swaps) {
+        if (layer !== l) continue;
+        for (let t = 0; t < n; t++)
+          y.set(given.subarray(t * WIDTH, (t + 1) * WIDTH), t * D + head * WIDTH);
+      }
       multiply(dense[1], y, wide);
-      addAndNorm(wide, part(0), part(1));
+      const biases = written && writeHeads(dense[1]);
+      addAndNorm(wide, part(0), part(1), biases);
       multiply(dense[2], x, wide);
       for (let i = 0; i < n * F; i++) wide[i] = gelu(wide[i]);
       multiply(dense[3], wide, y);
-      addAndNorm(y, part(2), part(3));
+      written?.push(Float64Array.from(y.subarray(0, n * D)));
+      addAndNorm(y, part(2), part(3), biases);
       return { weights, queries, keys, values, state: x.slice(0, n * D) };
     },
 
-    /** The sentence as one vector of length 1: the mean over the tokens that are not hidden. */
+    /**
+     * The sentence as one vector of length 1, the mean over the tokens that are not hidden; and
+     * the ledger, (n, D) for each part: the input, then of each layer its heads, its biases and its
+     * feed-forward network.
+     */
     end() {
       const counted = open.length ? open : Array.from({ length: n }, (_, t) => t);
       const mean = new Float64Array(D);
       for (const t of counted) for (let d = 0; d < D; d++) mean[d] += x[t * D + d];
       const length = Math.hypot(...mean);
-      return Float32Array.from(mean, (entry) => entry / length);
+      const embedding = Float32Array.from(mean, (entry) => entry / length);
+      const ledger = written?.map((part) => Float32Array.from(part));
+      return { embedding, ...(ledger && { ledger }) };
     },
   };
 }

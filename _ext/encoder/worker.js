@@ -93,7 +93,7 @@ const numbered = (kind) => Array.from({ length: model.layers }, (_, l) => `${kin
 const fine = () => numbered("fine");
 
 async function read(job) {
-  const { id, text, hidden } = job;
+  const { id, text, hidden, ...options } = job;
   let failure = null;
   /** Waits for pieces, but no longer than the reading lasts. */
   const have = (names) => {
@@ -124,18 +124,21 @@ async function read(job) {
   if (wrong !== undefined) {
     throw new RangeError(`hidden must hold positions of tokens, 0 to ${length - 1}; got ${wrong}`);
   }
+  const size = length * model.headWidth;
+  if (options.replaced?.some(([, , output]) => output.length !== size))
+    throw new RangeError(`replaced must hold outputs of ${size} numbers, for ${length} tokens`);
   report({ tokens: found.tokens });
   await have(["base", ...model.rowsOf(found)]);
   if (job.over) return;
   const whole = exact;
-  report({ state: model.begin(found, hidden) });
+  report({ state: model.begin(found, hidden, options) });
   for (let l = 0; l < model.layers; l++) {
     await have([layers[l]]);
     await pause();
     if (job.over) return;
     report({ layer: l, ...model.layer(l) });
   }
-  report({ embedding: model.end(), exact: whole });
+  report({ ...model.end(), exact: whole });
   complete = true;
 }
 

@@ -125,7 +125,8 @@
       if (news.embedding) {
         readings.delete(id);
         if (status.state !== "ready") change({ state: "ready" });
-        reading.resolve({ ...parts, embedding: news.embedding, exact: news.exact });
+        const { embedding, exact, ledger: rows } = news;
+        reading.resolve({ ...parts, embedding, exact, ...(rows && { ledger: rows }) });
       }
     },
     failed({ id, name, text }) {
@@ -162,7 +163,8 @@
     change({ state: "idle" });
   }
 
-  function read(text, { hidden = [], tell, owner } = {}) {
+  /** Options: hidden, tell, owner; and replaced and ledger, which model.js explains. */
+  function read(text, { hidden = [], tell, owner, replaced, ledger } = {}) {
     return new Promise((resolve, reject) => {
       if (typeof text !== "string")
         throw new TypeError(`text must be a string; got ${typeof text}`);
@@ -177,7 +179,8 @@
       starting.then(
         () => {
           if (readings.has(reading.id)) {
-            worker.postMessage({ kind: "read", id: reading.id, text, hidden: [...hidden] });
+            const { id } = reading;
+            worker.postMessage({ kind: "read", id, text, hidden: [...hidden], replaced, ledger });
           }
         },
         (error) => {

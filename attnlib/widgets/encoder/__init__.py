@@ -12,7 +12,7 @@ from attnlib.widgets.encoder import views
 from attnlib.widgets.heads_viewer import DIGITS
 from attnlib.widgets.kit.base import CourseWidget, Whole
 
-VIEWS = ("heads", "path", "search", "lengths")
+VIEWS = ("heads", "path", "search", "lengths", "parts")
 N_LAYERS, N_HEADS = 6, 12
 MAX_LETTERS, MAX_TOKENS, MAX_SENTENCES = 1000, 64, 24
 TEXT = "The cat sat down because it was tired."
@@ -20,11 +20,12 @@ TEXT = "The cat sat down because it was tired."
 START = {
     "path": dict(zip(("text", "other"), views.PAIRS[0], strict=True)),
     "search": {"question": views.QUESTIONS[0], "sentences": views.LIBRARY},
+    "parts": {"text": views.EVEN[0][0], "other": views.EVEN[0][1], "layer": 5, "head": 11},
 }
 
 
 class Encoder(CourseWidget):
-    """all-MiniLM-L6-v2 at work on a sentence: its heads, a word's path, a search, a long text.
+    """all-MiniLM-L6-v2 at work: its heads, a word's path, a search, a long text, its parts.
 
     The page shows what was recorded of the first state. When a reader asks for it, the page
     loads the model, which reads what is typed; in Jupyter the kernel reads. Layers, heads and
@@ -32,23 +33,26 @@ class Encoder(CourseWidget):
 
     Parameters
     ----------
-    view : {"heads", "path", "search", "lengths"}
+    view : {"heads", "path", "search", "lengths", "parts"}
         All weights of all heads; one word's vectors through the layers, in two sentences; sentences
-        by their similarity to a question; the weight on `[CLS]` and `[SEP]` against the length.
+        by their similarity to a question; the weight on `[CLS]` and `[SEP]` against the length;
+        what each part writes into the difference between a word of two sentences.
     compact : bool
         Only one head, as lines; for the view "heads".
     text : str
         The sentence: up to 1000 letters, for "heads" up to 64 tokens, not blank.
     other : str
-        The second sentence of "path".
+        The second sentence of "path" and "parts".
     word : str
-        The token that "path" follows; one that a sentence has several times is numbered, "to (2)".
+        The token that "path" and "parts" follow; one that a sentence has several times is numbered, "to (2)".
     after : int
         How many layers have been passed, in "path".
     only : int
         The layer that "lengths" counts, from 1; 0 for all.
     layer, head : int
-        The head that is shown large.
+        The head that is shown large, or swapped.
+    swapped : {"head", "layer", "all"}
+        What "parts" swaps for the second sentence's: this head, all heads of its layer, or all.
     row : int
         The token whose query is shown; the last one of a text that has fewer.
     hidden : list of int
@@ -82,6 +86,7 @@ class Encoder(CourseWidget):
     only = Whole(0, N_LAYERS, 0).tag(sync=True)
     layer = Whole(0, N_LAYERS - 1, 3).tag(sync=True)
     head = Whole(0, N_HEADS - 1, 1).tag(sync=True)
+    swapped = traitlets.Enum(["head", "layer", "all"], "head").tag(sync=True)
     row = Whole(0, MAX_TOKENS - 1, 6).tag(sync=True)
     hidden = traitlets.List(Whole(0, MAX_TOKENS - 1, 0)).tag(sync=True)
     question = traitlets.Unicode("").tag(sync=True)
@@ -209,6 +214,15 @@ def _path(widget):
     return [*recorded, views.packed_path(*map(_reading, texts), texts, word)]
 
 
+def _parts(widget):
+    """What was recorded of parts, and those of the word that is chosen."""
+    recorded = _recorded("parts")
+    texts, word = [widget.text, widget.other], widget.word
+    if any(one["texts"] == texts and one["word"] == word for one in recorded):
+        return recorded
+    return [*recorded, views.packed_parts(_loaded(models.load_minilm), texts, word)]
+
+
 def _search(widget):
     """What was recorded of a search, and the cosines of the one that is chosen."""
     recorded = _recorded("search")
@@ -228,7 +242,7 @@ def _lengths(widget):
 
 
 # A view: what it shows of a widget, as plain values; ValueError or MissingModelError say why not.
-SHOWS = {"heads": _heads, "path": _path, "search": _search, "lengths": _lengths}
+SHOWS = {"heads": _heads, "path": _path, "search": _search, "lengths": _lengths, "parts": _parts}
 READ = ["text", "other", "word", "hidden", "question", "sentences", "layer", "head", "compact"]
 
 

@@ -8,8 +8,8 @@
  *   pageState        states of the page alone; with `lens: null` a microscope
  *   fields(s)        the texts that are typed:
  *                    [{ name (a trait), label, tries: [[short name, text], ...] }]
- *   wants(s)         the readings it needs for this state: [{ text, hidden }, ...]; asked again
- *                    after each
+ *   wants(s)         the readings it needs for this state: [{ text, hidden, ledger }, ...], where
+ *                    ledger may be missing; asked again after each
  *   fits(reading)    "", or why the view cannot show this one
  *   grows(view, growing, now)   if it has to do something as the tokens and layers of a new
  *                    sentence come
@@ -28,12 +28,13 @@
  *   ask(rest)        reads what the view wants, after so many milliseconds of rest; whatever
  *                    changes a trait asks by itself
  *   now()            what picture(s, now) gets
- *   read(text, { hidden, owner, tell })   one reading, not kept: a promise
+ *   read(text, { hidden, owner, tell, replaced })   one reading, not kept: a promise
  * A trait of a field is set as it is typed; a new text empties `hidden`.
  */
 import { buttons, element, html, textField, tries } from "../kit/markup.js";
 import { heads } from "./heads.js";
 import { lengths } from "./lengths.js";
+import { parts } from "./parts.js";
 import { path } from "./path.js";
 import { find, keyOf, N_HEADS, N_LAYERS, rowsOf, stateOf } from "./reading.js";
 import { search } from "./search.js";
@@ -41,7 +42,7 @@ import { unpacked } from "./seen.js";
 
 export const layout = "abh-instrument";
 
-const VIEWS = { heads, path, search, lengths }; // a page has only those that it shows
+const VIEWS = { heads, path, search, lengths, parts }; // a page has only those that it shows
 const IDLE = {
   state: "idle",
   got: 0,
@@ -76,6 +77,7 @@ export const pageState = {
   ...path?.pageState,
   ...search?.pageState,
   ...lengths?.pageState,
+  ...parts?.pageState,
 };
 
 const isText = (text) => typeof text === "string" && text.length <= LONGEST;
@@ -262,7 +264,7 @@ function reader(view) {
     const mine = ++turn;
     try {
       for (let want = first; want; want = next(view.state())) {
-        const { text, hidden = [] } = want;
+        const { text, hidden = [], ledger } = want;
         let growing = null;
         under = keyOf(want);
         view.set({ busy: true, failure: "" });
@@ -277,7 +279,7 @@ function reader(view) {
           VIEWS[view.state().view].grows?.(view, growing, standing(view.state()));
           if (!view.state().live[keyOf(want)]) view.set({ growing });
         };
-        const reading = { ...(await read(text, { hidden, tell })), text, hidden };
+        const reading = { ...(await read(text, { hidden, tell, ledger })), text, hidden };
         if (mine !== turn) return;
         const wrong = VIEWS[view.state().view].fits(reading);
         if (wrong) throw new Error(wrong);

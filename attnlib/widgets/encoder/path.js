@@ -4,6 +4,7 @@
  */
 import { at, distance, placed, through } from "../drawing/geometry.js";
 import { element, html, sheet, text } from "../kit/markup.js";
+import { KINDS, pairOf, placesOf } from "./pair.js";
 import { cosineText, dot } from "./reading.js";
 
 const scaled = (a, factor) => a.map((x) => x * factor);
@@ -95,34 +96,6 @@ function unpacked({ tokens, at: places, points, share, cosines }) {
   };
 }
 
-/**
- * What a sentence calls its tokens: those that it has several times are numbered. as `names_of` in
- * views.py.
- */
-export function namesOf(tokens) {
-  const count = (list, token) => list.filter((other) => other === token).length;
-  return tokens.map((token, i) =>
-    count(tokens, token) > 1 ? `${token} (${count(tokens.slice(0, i + 1), token)})` : token,
-  );
-}
-
-/**
- * The places of a word in both; else of the longest that both have, or of the first. as `places_of`
- * in views.py.
- */
-export function placesOf(pair, word) {
-  const names = pair.map(namesOf);
-  const both = names[0].filter(
-    (name) => names[1].includes(name) && !["[CLS]", "[SEP]"].includes(name),
-  );
-  const longest = both.reduce(
-    (best, name) => (best && best.length >= name.length ? best : name),
-    "",
-  );
-  const chosen = names.every((list) => list.includes(word)) ? word : longest;
-  return names.map((list) => Math.max(list.indexOf(chosen), 0));
-}
-
 const known = new WeakMap();
 
 /** A path by what it follows from, found once. */
@@ -209,8 +182,6 @@ function scaleOf({ points }) {
   ];
   return ([a, b]) => [x + a * unit, y - b * unit];
 }
-
-const KINDS = ["first", "second"];
 
 /**
  * A path: what is behind the picked layer strong, what is ahead of it faint, a number at each stop;
@@ -384,25 +355,6 @@ ${element(
 data-part="layers"><tr>${cosines.map(button)}</tr></table></div>`;
 }
 
-/** A sentence as its tokens; those that both have are buttons that choose the word. */
-function tokensOf({ tokens, at: places }, which) {
-  const names = tokens.map(namesOf);
-  const token = (text, i) => {
-    const attributes = {
-      type: "button",
-      "data-word": names[which][i],
-      "aria-pressed": String(i === places[which]),
-    };
-    return names[1 - which].includes(names[which][i])
-      ? element("button", attributes, text)
-      : element("span", {}, text);
-  };
-  return html`<p class="follow ${KINDS[which]}" data-key="${tokens.join(" ")}" role="group"
-aria-label="The words of sentence ${which + 1}">${element("i", {
-    "aria-hidden": "true",
-  })}${tokens[which].map(token)}</p>`;
-}
-
 const after = (layer) => (layer ? html`After layer <b>${layer}</b>` : "Before the first layer");
 
 /** In words: how alike the two are, and how far this plane is to be trusted. */
@@ -462,9 +414,7 @@ export const path = {
     const layer = s.moving ? s.moving[0] : s.after;
     const share = Math.round(100 * found.share);
     return [
-      html`<div class="pair${found.current ? "" : " stale"}">${[0, 1].map((which) =>
-        tokensOf(found, which),
-      )}</div>`,
+      pairOf(found),
       html`<div class="ways${found.current ? "" : " stale"}">${plane(
         found,
         layer,

@@ -1,4 +1,4 @@
-"""What three views of `Encoder` compute: a word's path, a search, shares by length."""
+"""What four views of `Encoder` compute: a word's path, its parts, a search, shares by length."""
 
 import base64
 import json
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from attnlib.inspection import head_outputs, replace_heads, row_ledger
+
 RECORDED = Path(__file__).parents[2] / "data" / "encoder_views.json"
 
 WORD = "bank"
@@ -15,6 +17,10 @@ BEGIN = "We walked to the bank to "
 PAIRS = [  # the last one is the same sense, to compare with
     [BEGIN + "borrow money.", BEGIN + end]
     for end in ("catch fish.", "watch the boats.", "open an account.")
+]
+# As many tokens in both, so that heads can be swapped; the last one is again the same sense.
+EVEN = [
+    [BEGIN + "borrow money.", BEGIN + end] for end in ("catch fish.", "watch boats.", "pay rent.")
 ]
 LIBRARY = [
     "The train to Rome was two hours late.",
@@ -112,6 +118,47 @@ def path(first, second, at):
     }
 
 
+def written(model, texts, at):
+    """Return how much of the way from a token's last row to another's each part has written.
+
+    Parameters
+    ----------
+    model : MiniLM
+    texts : pair of str
+    at : pair of int
+        The place of the token in each.
+
+    Returns
+    -------
+    array, one number for each name of `row_ledger`
+        Their sum is 1.
+    """
+    first, second = (row_ledger(model, *one)[1] for one in zip(texts, at, strict=True))
+    difference = (second - first).sum(0)
+    return (second - first) @ difference / (difference @ difference or 1)
+
+
+def swapped(model, texts, at, heads):
+    """Return how much of the way the first row goes if heads pass on what they do in the second.
+
+    Parameters
+    ----------
+    model, texts, at
+        As for `written`; both texts have as many tokens.
+    heads : list of (layer, head)
+        From 0.
+    """
+    first, second = (
+        model.read(text).states[-1][place].astype(float)
+        for text, place in zip(texts, at, strict=True)
+    )
+    given = head_outputs(model, texts[1])
+    outputs = {(layer, head): given[layer][..., head, :, :] for layer, head in heads}
+    row = replace_heads(model, outputs).read(texts[0]).states[-1][at[0]]
+    difference = second - first
+    return (row - first) @ difference / (difference @ difference or 1)
+
+
 def words_of(text):
     """The words of a text, small, each once, in order."""
     return list(dict.fromkeys(re.findall(r"[^\W_]+", text.lower())))
@@ -159,6 +206,7 @@ def record(minilm):
     prefixes = [" ".join(TEXT.split()[:end]) for end in ENDS]
     return {
         "path": [packed_path(*map(minilm.read, pair), pair, WORD) for pair in PAIRS] + words,
+        "parts": [packed_parts(minilm, pair, WORD) for pair in EVEN],
         "search": [_packed_library(minilm)],
         "lengths": [
             {"prefixes": {"text": TEXT, "ends": ENDS, "rows": [row(text) for text in prefixes]}},
@@ -183,6 +231,30 @@ def packed_path(first, second, texts, word, all_tokens=True):
         "points": [points.reshape(len(points), -1).tolist() for points in hundredths],
         "share": round(float(found["share"]), 4),
         "cosines": found["cosines"].round(4).tolist(),
+    }
+
+
+def packed_parts(model, texts, word):
+    """What each part writes, and what each swap does, as a page gets it: in 1/1000.
+
+    Swapped are each head, then all heads of each layer, then all; nothing if the sentences do not
+    have as many tokens.
+    """
+    tokens = [model.read(text).tokens for text in texts]
+    at = places_of(*tokens, word)
+    n_layers, n_heads = len(model.encoder.layers), model.encoder.layers[0].attention.n_heads
+    layers = [[(layer, head) for head in range(n_heads)] for layer in range(n_layers)]
+    every = [one for layer in layers for one in layer]
+    sets = [*([one] for one in every), *layers, every]
+    if len(tokens[0]) != len(tokens[1]):
+        sets = []
+    return {
+        "texts": list(texts),
+        "word": word,
+        "at": at,
+        "tokens": [list(each) for each in tokens],
+        "shares": written(model, texts, at).round(3).tolist(),
+        "swaps": [round(float(swapped(model, texts, at, heads)), 3) for heads in sets],
     }
 
 
