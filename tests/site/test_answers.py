@@ -47,7 +47,8 @@ def test_the_right_number_opens_the_answer_below_it_and_no_other(page, addresses
     check(page, "3")
     assert opened(page) == ["Answer\n\nThree."]
     wake(page, addresses["http"])  # answered before: that is no reason to show it
-    assert page.get_by_text("✓ done").is_visible() and opened(page) == []
+    expect(page.get_by_text("✓ done")).to_be_visible()
+    assert opened(page) == []
 
 
 def test_who_gives_up_sees_the_answer(page, addresses):
