@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from playwright.sync_api import expect
 from pypdf import PdfReader
 
 from attnlib.widgets import Predict
