@@ -113,10 +113,10 @@ def test_two_equal_sentences_do_not_part():
 @steady
 @given(*[st.lists(st.sampled_from(WORDS), max_size=7).map(lambda t: ["[CLS]", *t])] * 2)
 def test_the_word_is_found_in_both(first, second):
-    assert view("Path", "namesOf(dukpy.t)", t=first) == views.names_of(first)
+    assert view("Pair", "namesOf(dukpy.t)", t=first) == views.names_of(first)
     for word in ("bank", "to (2)"):
         places = views.places_of(first, second, word)
-        assert view("Path", "placesOf(dukpy.pair, dukpy.w)", pair=[first, second], w=word) == places
+        assert view("Pair", "placesOf(dukpy.pair, dukpy.w)", pair=[first, second], w=word) == places
         assert first[places[0]] == second[places[1]]
     assert views.names_of(["to", "the", "to"]) == ["to (1)", "the", "to (2)"]
 

@@ -29,7 +29,9 @@ export function sharesOf(pair, places) {
   const d = difference.length;
   const row = (part, which) =>
     pair[which].ledger[part].subarray(places[which] * d, (places[which] + 1) * d);
-  return pair[0].ledger.map((_, part) => dot(minus(row(part, 1), row(part, 0)), difference) / squared);
+  return pair[0].ledger.map(
+    (_, part) => dot(minus(row(part, 1), row(part, 0)), difference) / squared,
+  );
 }
 
 /** How much of the way the first row goes, if another one takes its place. */
@@ -137,11 +139,12 @@ data-part="written"><tr><td></td>${all(N_HEADS).map(
 <p class="note">${rest(shares)}</p></div>`;
 }
 
-/** What is not in the table, and the sum. */
+/** The other parts, and the sum. */
 function rest(shares) {
-  const biases = sum(all(N_LAYERS).map((l) => shares[partAt(l, N_HEADS)]));
-  return html`The input writes <b>${percent(shares[0])}%</b> and the biases write
-<b>${percent(biases)}%</b>. The sum of all parts is <b>${percent(sum(shares))}%</b>.`;
+  const inAll = (part) => percent(sum(all(N_LAYERS).map((l) => shares[partAt(l, part)])));
+  return html`The input writes <b>${percent(shares[0])}%</b>, the feed-forward networks write
+<b>${inAll(N_HEADS + 1)}%</b> in all, and the biases <b>${inAll(N_HEADS)}%</b>. The sum of all parts
+is <b>${percent(sum(shares))}%</b>.`;
 }
 
 const SWAPS = { head: "this head", layer: "its whole layer", all: "all heads" };
@@ -196,7 +199,7 @@ export const parts = {
 
   fields: () => [
     { name: "text", label: "One sentence" },
-    { name: "other", label: "Another one, with as many words", tries: TRIES },
+    { name: "other", label: "Another one", tries: TRIES },
   ],
 
   wants: (s) =>
