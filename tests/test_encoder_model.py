@@ -22,7 +22,7 @@ from tokenizers import normalizers, pre_tokenizers, processors
 from _ext.encoder import page as pages  # _ext
 from _ext.engine import Engine
 from _ext.state import PageState
-from attnlib import models
+from attnlib import models, replace_heads, row_ledger
 from attnlib.models import MiniLM, files, mean_pool
 from tests.helpers import minilm_weights
 from tools import encoder
@@ -35,14 +35,18 @@ STARTED = """globalThis.model = makeModel(dukpy.plan,
 READ = """(() => {
   const found = {tokens: dukpy.tokens, ids: dukpy.ids};
   const {rowsOf, begin, layer, end} = model, list = (a) => Array.from(a);
-  const states = [list(begin(found, dukpy.hidden))], weights = [], blocks = [];
+  const replaced = dukpy.replaced.map(([l, h, z]) => [l, h, Float32Array.from(z)]);
+  const states = [list(begin(found, dukpy.hidden, {replaced, ledger: true}))];
+  const weights = [], blocks = [];
   for (let l = 0; l < model.layers; l++) {
     const made = layer(l);
     states.push(list(made.state));
     weights.push(list(made.weights));
     blocks.push(["queries", "keys", "values"].map((name) => list(made[name])));
   }
-  return {rows: rowsOf(found), states, weights, blocks, embedding: list(end())};
+  const {embedding, ledger} = end();
+  const all = {states, weights, blocks, ledger: ledger.map(list), embedding: list(embedding)};
+  return {rows: rowsOf(found), ...all};
 })()"""
 
 
@@ -266,7 +270,8 @@ def test_the_layers_read_as_attnlib_does(small, hidden):
         encoded = made.encode(SENTENCE)
         n = len(encoded.tokens)
         assert n == 10
-        found = page(READ, tokens=encoded.tokens, ids=encoded.ids, hidden=hidden)
+        text = {"tokens": encoded.tokens, "ids": encoded.ids}
+        found = page(READ, **text, hidden=hidden, replaced=[])
         assert found["rows"] == ["base", "rows-0", "rows-1", "rows-2"]
         kept = np.array([t not in hidden for t in range(n)])
         mask = np.tile(kept, (n, 1)) if kept.any() else np.eye(n, dtype=bool)
@@ -283,6 +288,20 @@ def test_the_layers_read_as_attnlib_does(small, hidden):
             got = np.reshape(found[name], np.shape(expected))
             np.testing.assert_allclose(got, expected, atol=3e-5)
         np.testing.assert_allclose(found["embedding"], embedding, atol=3e-6)
+        written = np.reshape(found["ledger"], (-1, n, WIDTH))
+        np.testing.assert_allclose(written.sum(axis=0), x, atol=3e-5)
+        if hidden:
+            continue
+        for position in (0, 6):
+            names, rows = row_ledger(model, SENTENCE, position)
+            assert len(names) == 1 + LAYERS * 14
+            np.testing.assert_allclose(written[:, position], rows, atol=3e-5)
+        given = np.random.default_rng(5).normal(size=(n, WIDTH // 12)).astype(np.float32)
+        swapped = page(READ, **text, hidden=[], replaced=[[1, 7, given.ravel().tolist()]])
+        expected = replace_heads(model, {(1, 7): given}).read(SENTENCE).states
+        got = np.reshape(swapped["states"], expected.shape)
+        np.testing.assert_allclose(got, expected, atol=3e-5)
+        assert np.abs(expected - states).max() > 0.1
 
 
 # ------------------------------------------------------------------------------------ the tokenizer

@@ -15,12 +15,14 @@ from attnlib import (
     lens,
     mean_outputs,
     replace_heads,
+    row_ledger,
     softmax,
 )
 from attnlib.models import (
     CausalLM,
     MiniLM,
     MissingModelError,
+    Reading,
     files,
     induction,
     load_minilm,
@@ -341,6 +343,37 @@ def test_hooks_on_the_encoder_of_transformers_agree(monkeypatch):
     swapped = replace_heads(model, everything).read(text).states[-1]
     same = np.arange(8) != 2  # "boat" and "money" keep their own rows
     np.testing.assert_allclose(swapped[same], model.read(other).states[-1][same], atol=1e-9)
+    for position in (0, 5):
+        names, rows = row_ledger(model, text, position)
+        assert (names[0], names[12], names[13]) == ("input", "layer 1, head 12", "layer 1, biases")
+        assert names[-1] == "layer 6, feed-forward" and rows.shape == (85, 384)
+        np.testing.assert_allclose(rows.sum(0), plain[position], rtol=0, atol=1e-12)
+        without = replace_heads(model, {(5, 3): 0.0})
+        assert names[74] == "layer 6, head 4" and rows[74].any()
+        assert not row_ledger(without, text, position)[1][74].any()
+
+
+class PreNorm:
+    """A model to read, of one pre-norm layer."""
+
+    layers = (EncoderLayer.init(6, 2, 8, np.random.default_rng(0), norm_first=True),)
+
+    def read(self, _):
+        """Return three rows of zeros."""
+        return Reading(["a", "b", "c"], np.zeros((2, 3, 6)), np.zeros((1, 2, 3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("position", "error", "message"),
+    [
+        (0, ValueError, "layer 1 must be normed after its sums (norm_first = False)"),
+        (3, ValueError, "position must be from -3 to 2; got 3"),
+        (1.0, TypeError, "position must be a whole number; got 1.0"),
+    ],
+)
+def test_the_ledger_of_a_row_refuses(position, error, message):
+    with raises(error, message):
+        row_ledger(PreNorm(), "a b c", position)
 
 
 class TorchLlama:

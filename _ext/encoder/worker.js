@@ -2,6 +2,7 @@
  * The encoder in a thread of its own, behind model.js. It asks the page for pieces, reads
  * one sentence after the other, and says what it has as it comes.
  */
+const LEDGER = 64; // tokens: each has 85 rows
 const jobs = []; // the first one is being read
 const here = new Set();
 const coming = new Map(); // of each piece that was asked for: {promise, resolve, reject}
@@ -123,6 +124,11 @@ async function read(job) {
   const wrong = hidden.find((t) => !(Number.isInteger(t) && t >= 0 && t < length));
   if (wrong !== undefined) {
     throw new RangeError(`hidden must hold positions of tokens, 0 to ${length - 1}; got ${wrong}`);
+  }
+  if (options.ledger && length > LEDGER) {
+    throw new RangeError(
+      `A ledger may have at most ${LEDGER} tokens; this sentence has ${length}.`,
+    );
   }
   const size = length * model.headWidth;
   if (options.replaced?.some(([, , output]) => output.length !== size))

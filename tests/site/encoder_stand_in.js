@@ -1,7 +1,8 @@
 /**
  * Stands in for the engine of Encoder: the same contract, no model. Words are tokens; queries,
  * keys, values and states are numbers that follow from the words and their places, the weights
- * follow from these by the formula. `standIn.fail` makes the next reading fail; `standIn.asked`
+ * follow from these by the formula. A ledger has only its input; each head that is replaced adds
+ * .01 to the last states. `standIn.fail` makes the next reading fail; `standIn.asked`
  * lists what was read; `standIn.settle()` brings the exact numbers, `standIn.slow()` a browser
  * without SIMD; with `standIn.held` a reading waits for `standIn.go()`.
  */
@@ -23,7 +24,7 @@
   };
   const pause = () => new Promise((go) => setTimeout(go, 25));
 
-  function made(tokens, hidden) {
+  function made(tokens, { hidden, replaced, ledger }) {
     const n = tokens.length;
     const rows = (name, layer) =>
       Float32Array.from(
@@ -55,6 +56,9 @@
       }
       return all;
     });
+    const last = states[LAYERS];
+    last.forEach((x, k) => (last[k] = x + replaced.length / 100));
+    const written = () => Array.from({ length: 85 }, (_, part) => last.map((x) => (part ? 0 : x)));
     const mean = Float32Array.from({ length: D }, (_, k) =>
       tokens.reduce((sum, _, i) => sum + (hidden.includes(i) ? 0 : states[LAYERS][i * D + k]), 0),
     );
@@ -68,6 +72,7 @@
       values,
       embedding: mean.map((x) => x / length),
       exact: news.exact,
+      ...(ledger && { ledger: written() }),
     };
   }
 
@@ -86,7 +91,7 @@
       standIn.go?.();
       tell({ state: "failed", got: 0, asked: 0, error: "Stopped." });
     },
-    async read(text, { hidden = [], owner, tell: say } = {}) {
+    async read(text, { hidden = [], replaced = [], ledger, owner, tell: say } = {}) {
       owners.get(owner)?.abort();
       const mine = new AbortController();
       owners.set(owner, mine);
@@ -114,7 +119,7 @@
       ended();
       const reading = made(
         ["[CLS]", ...text.toLowerCase().match(/[\p{L}\p{N}]+|[^\s]/gu), "[SEP]"],
-        hidden,
+        { hidden, replaced, ledger },
       );
       say?.({ tokens: reading.tokens });
       for (const [layer, weights] of reading.weights.entries()) {

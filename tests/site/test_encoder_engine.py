@@ -15,7 +15,7 @@ import pytest
 
 from _ext.encoder import page as pages  # _ext
 from _ext.pages import head
-from attnlib import models, softmax
+from attnlib import models, row_ledger, softmax
 from attnlib.models import mean_pool
 from tests.conftest import ROOT, serve
 from tests.site.harness import BLOCKED
@@ -46,6 +46,17 @@ READ = """async ([text, options]) => {
   } catch (error) {
     return {name: error.name, error: error.message};
   }
+}"""
+SWAP = """async ([text, other]) => {
+  const {weights, values, tokens: {length: n}} = await encoder.read(other);
+  const replaced = weights.flatMap((all, layer) => Array.from({length: 12}, (_, h) => {
+    const output = new Float32Array(n * 32);
+    for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) for (let d = 0; d < 32; d++)
+      output[i * 32 + d] += all[(h * n + i) * n + j] * values[layer][j * 384 + h * 32 + d];
+    return [layer, h, output];
+  }));
+  const {states} = await encoder.read(text, {replaced});
+  return Array.from(states[6].subarray(5 * 384, 6 * 384));
 }"""
 EXACT = """() => new Promise((done) => {
   if (self.heard.at(-1)?.exact) done();
@@ -100,7 +111,15 @@ def opened(page, address):
 def read(page, text, **options):
     """Read a text in the page; arrays come as they are there."""
     found = page.evaluate(READ, [text, options])
-    for name in {"weights", "states", "queries", "keys", "values", "embedding"} & found.keys():
+    for name in {
+        "weights",
+        "states",
+        "queries",
+        "keys",
+        "values",
+        "embedding",
+        "ledger",
+    } & found.keys():
         arrays = [np.frombuffer(base64.b64decode(part), np.float32) for part in found[name]]
         found[name] = np.stack(arrays)
     return found
@@ -175,6 +194,27 @@ def test_a_hidden_word_is_attended_to_by_nobody(page, host, minilm):
     assert (alone["weights"].reshape(6, 12, 3, 3) == np.eye(3)).all()
     said = "hidden must hold positions of tokens, 0 to 2; got 3"
     assert read(page, "river", hidden=[3])["error"] == said
+
+
+def test_a_ledger_and_a_swap_are_those_of_attnlib(page, host, minilm):
+    """Of a word that both sentences have: what each part writes, and all heads of the other."""
+    opened(page, f"{host}/page.html")
+    texts = "The boat reached the bank.", "The money reached the bank."
+    read(page, texts[0])
+    page.evaluate(EXACT)
+    for text in texts:
+        found = read(page, text, ledger=True)
+        names, rows = row_ledger(minilm, text, 5)
+        written = found["ledger"].reshape(len(names), -1, 384)
+        assert np.abs(written[:, 5] - rows).max() < FINE["states"]
+        states = found["states"].reshape(7, -1, 384)
+        assert np.abs(written.sum(axis=0) - states[-1]).max() < 2e-5
+    swapped = page.evaluate(SWAP, texts)
+    assert np.abs(np.array(swapped) - states[-1][5]).max() < 2e-5
+    wrong = "replaced must hold outputs of 256 numbers, for 8 tokens"
+    assert read(page, texts[0], replaced=[[0, 0, [1, 2]]])["error"] == wrong
+    long = "A ledger may have at most 64 tokens; this sentence has 65."
+    assert read(page, "tea " * 63, ledger=True)["error"] == long
 
 
 def test_a_newer_sentence_of_an_owner_ends_its_older_one_and_no_other(page, host):

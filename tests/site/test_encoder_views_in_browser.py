@@ -1,4 +1,4 @@
-"""Encoder's views of a path, a search and lengths in a real browser: touched, typed, read."""
+"""Encoder's views of a path, parts, a search and lengths in a real browser: touched and typed."""
 
 import contextlib
 from pathlib import Path
@@ -10,7 +10,7 @@ from attnlib.widgets.encoder import views
 from tests.site.harness import assert_nothing_moves, axe_findings, phone, served, wake, write_page
 
 STAND_IN = (Path(__file__).parent / "encoder_stand_in.js").read_text(encoding="utf-8")
-VIEWS = ("path", "search", "lengths")
+VIEWS = ("path", "search", "lengths", "parts")
 SAID, STALE = "[data-part=said]", ".stale"
 CALM = {"reduced_motion": "reduce"}
 
@@ -101,6 +101,35 @@ def test_a_word_is_chosen_and_a_point_says_its_name(open_view):
     page.locator(".names .lit", has_text="walked").wait_for()
     page.mouse.move(0, 0)
     page.locator(".names .lit").wait_for(state="detached")
+
+
+def test_heads_and_swaps_of_a_recording_are_chosen(open_view):
+    page = open_view("parts")
+    says(page, "Head 12 of layer 6 writes 19% of the way")
+    page.locator("[data-part=written] [aria-pressed=true]").press("ArrowLeft")
+    says(page, "Head 11 of layer 6")
+    page.get_by_label("layer 1, head 3").click()
+    page.locator("[data-swap=layer]").click()
+    says(page, "goes 29% of the way")
+    page.wait_for_url("**encoder.swapped=layer")
+    page.locator("[data-swap=all]").click()
+    says(page, "goes 100% of the way")
+
+
+def test_parts_of_sentences_of_ones_own_are_read_and_swapped(open_view):
+    page = open_view("parts")
+    page.locator("[name=text]").fill("A spring in a watch")
+    page.locator(STALE).first.wait_for()
+    page.locator("[name=other]").fill("A spring in a wood")
+    page.locator(".follow button", has_text="spring").or_(page.locator("[name=read]")).last.click()
+    page.locator(STALE).first.wait_for(state="detached")
+    page.locator(".follow button", has_text="spring").first.click()
+    said = page.locator(SAID, has_text="spring goes").inner_text()
+    page.locator("[data-swap=layer]").click()
+    page.locator(SAID, has_text="spring goes").wait_for()
+    assert page.locator(SAID).inner_text() != said
+    page.locator("[name=other]").fill("A spring in the deep wood")
+    says(page, "as many tokens: these have 7 and 8.")
 
 
 def test_two_sentences_of_ones_own_are_read(open_view):
@@ -231,6 +260,15 @@ def test_nothing_moves(browser, addresses):
             if name == "path":
                 for layer in (0, 3):
                     page.locator("[data-part=layers] button").nth(layer).click()
+                    yield
+                for chip in reversed(page.locator(".chip").all()):
+                    chip.click()
+                    yield
+                page.locator(".follow button").first.click()
+            if name == "parts":
+                page.get_by_label("layer 1, head 3").click()
+                for swap in reversed(page.locator("[data-swap]").all()):
+                    swap.click()
                     yield
                 for chip in reversed(page.locator(".chip").all()):
                     chip.click()

@@ -1,4 +1,4 @@
-"""Encoder's views of a path, a search and lengths: JavaScript beside Python, and both by hand."""
+"""Encoder's views of a path, parts, a search and lengths: JavaScript beside Python, and by hand."""
 
 import math
 from functools import cache
@@ -136,7 +136,7 @@ def test_the_picture_says_how_far_the_two_have_parted():
     assert start.startswith("Before the first layer") and "start at one point" in start
 
 
-@pytest.mark.parametrize("word", ["[CLS]", "to (1)", "."])
+@pytest.mark.parametrize("word", ["we", "to (1)", "walked"])
 def test_any_word_of_the_first_pair_can_be_followed_without_the_model(word):
     soup = picture(Encoder("path", word=word))
     bare = word.removesuffix(" (1)")
@@ -169,7 +169,7 @@ def test_javascript_scores_and_ranks_as_python_does(library, more):
 
 
 def test_recorded_vectors_give_the_recorded_cosines():
-    """The vectors travel in signed bytes; two decimals are right up to their rounding."""
+    """Each number of a vector travels in 6 bits; a cosine is off by half of a hundredth at most."""
     stored = views.recorded()["search"][0]
     vectors = np.array(
         view("Search", "vectorsOf(dukpy.v, 10).map(x => Array.from(x))", v=stored["vectors"])
@@ -177,7 +177,7 @@ def test_recorded_vectors_give_the_recorded_cosines():
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(10), abs=1e-6)
     exact = minilm().embed(views.QUESTIONS)
     np.testing.assert_allclose(
-        exact @ vectors.T, np.array([*stored["questions"].values()]) / 10000, atol=2e-3
+        exact @ vectors.T, np.array([*stored["questions"].values()]) / 10000, atol=5e-3
     )
 
 
@@ -242,6 +242,44 @@ def test_the_picture_has_a_point_for_each_length():
     assert f"gets {by_layer[5]:.2f} of the weight" in said
 
 
+# ------------------------------------------------------------------------------------- the parts
+
+
+def test_shares_and_progress_by_hand():
+    """From (1, 0) to (1, 4): a part writes 3 of the 4, another one 1; 5 is beyond the end."""
+    pair = [{"tokens": ["a"], "states": [[1, 0]]}, {"tokens": ["a"], "states": [[1, 4]]}]
+    ledgers = [[[1, -1], [0, 1]], [[1, 2], [0, 2]]]
+    made = """dukpy.pair.map((r, i) => ({ ...r, states: r.states.map(x => Float32Array.from(x)),
+        ledger: dukpy.ledgers[i].map(x => Float32Array.from(x)) }))"""
+    shares = view("Parts", f"sharesOf({made}, [0, 0])", pair=pair, ledgers=ledgers)
+    assert shares == [0.75, 0.25]
+    end = view("Parts", f"progressOf({made}, [0, 0], [9, 5])", pair=pair, ledgers=ledgers)
+    assert end == 1.25
+
+
+def test_the_parts_of_the_model_are_shared_out_and_swapped():
+    texts, at = views.EVEN[0], [5, 5]
+    shares = views.written(minilm(), texts, at)
+    assert shares.sum() == pytest.approx(1) and len(shares) == 85
+    every = [(layer, head) for layer in range(6) for head in range(12)]
+    assert views.swapped(minilm(), texts, at, []) == 0
+    assert views.swapped(minilm(), texts, at, every) == pytest.approx(1, abs=1e-5)
+    uneven = views.packed_parts(minilm(), ["Tea is hot.", "Tea is not hot."], "tea")
+    assert uneven["swaps"] == [] and uneven["at"] == [1, 1]
+    again = views.packed_parts(minilm(), ["Tea is hot."] * 2, "tea")
+    assert not np.any(again["shares"])
+
+
+def test_the_table_has_what_the_heads_write():
+    soup = picture(Encoder("parts", layer=5, head=5, other=views.EVEN[1][1]))
+    cells = [int(cell.get_text()) for cell in soup.select("[data-part=written] button")]
+    shares = np.array(views.recorded()["parts"][1]["shares"])[1:].reshape(6, 14)[:, :12]
+    np.testing.assert_allclose(np.reshape(cells, (6, 12)), shares / 10, atol=0.51)
+    assert soup.select_one("[aria-pressed=true][aria-label*=head]")["aria-label"].endswith("head 6")
+    uneven = Encoder("parts", other="We walked to the bank to watch the boats.")
+    assert "these have 11 and 12" in picture(uneven).select_one("[data-part=said]").get_text()
+
+
 # ------------------------------------------------------------------- recorded, and as it is copied
 
 
@@ -252,7 +290,7 @@ def test_what_is_recorded_is_of_this_model():
         if isinstance(old, list):
             return len(old) == len(new) and all(map(same, old, new))
         if isinstance(old, str):
-            return old == new or len(old) > 5000  # vectors: above
+            return old == new or len(old) > 3000  # vectors: above
         return old == pytest.approx(new, abs=2 if isinstance(old, int) else 2e-4)
 
     assert same(views.recorded(), views.record(minilm()))
@@ -294,6 +332,7 @@ def test_the_copied_lengths_are_those_on_the_screen():
         ("path", {"text": "The spring is cold.", "other": "The spring is broken."}),
         ("search", {"question": "Is it dark?", "sentences": ["It is night.", "Tea is hot."]}),
         ("lengths", {"text": "Good morning to all of you."}),
+        ("parts", {"text": "The spring is cold.", "other": "The spring is broken."}),
     ],
 )
 def test_in_a_notebook_the_kernel_reads(name, changes):
@@ -305,6 +344,5 @@ def test_in_a_notebook_the_kernel_reads(name, changes):
     soup = picture(made)
     assert not soup.select(".stale")
     said = soup.select_one("[data-part=said]").get_text()
-    assert {"path": "spring and spring", "search": "It is night.", "lengths": "Good morning"}[
-        name
-    ] in said
+    expected = {"path": "spring and spring", "search": "It is night.", "lengths": "Good morning"}
+    assert expected.get(name, "spring goes") in said

@@ -44,7 +44,8 @@ class Encoder(CourseWidget):
     other : str
         The second sentence of "path" and "parts".
     word : str
-        The token that "path" and "parts" follow; one that a sentence has several times is numbered, "to (2)".
+        The token that "path" and "parts" follow; one that a sentence has several times is
+        numbered, "to (2)".
     after : int
         How many layers have been passed, in "path".
     only : int

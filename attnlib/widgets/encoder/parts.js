@@ -88,14 +88,19 @@ function found(pair, word) {
 const keyOf = (s, { pair }) =>
   JSON.stringify([textsOf(s), s.word, headsOf(s), pair.map(({ exact }) => exact)]);
 
+/** What was recorded, in thousandths. */
+const unpacked = (one) => ({ ...one, shares: one.shares.map((share) => share / 1000) });
+
 /** What there is to show: of the texts and the word that are chosen, else what was shown last. */
 export function standing(s, { readings, last }) {
   const current = readings.length === 2 && readings.every(isWhole);
   const recorded = recordedIn(s);
-  if (!current && recorded)
-    return { ...recorded, current: true, progress: recorded.swaps[placeOf(s)] };
+  if (!current && recorded) {
+    const progress = recorded.swaps[placeOf(s)] / 1000; // NaN if none was recorded
+    return { ...unpacked(recorded), current: true, progress };
+  }
   const pair = current ? readings : last?.length === 2 && last.every(isWhole) && last;
-  if (!pair) return { ...s.readings[0], current: false, progress: undefined };
+  if (!pair) return { ...unpacked(s.readings[0]), current: false, progress: undefined };
   const one = found(pair, s.word);
   return { ...one, current, progress: current ? s.effects[keyOf(s, one)] : undefined };
 }
@@ -106,11 +111,12 @@ const percent = (x) => `${Math.round(100 * x)}`.replace("-0", "0").replace("-", 
 const sum = (list) => list.reduce((total, x) => total + x, 0);
 const partAt = (layer, part) => 1 + layer * OF_LAYER + part;
 
-/** How dark a share is, and whether it leads away from the second sentence. */
-const tint = (x) => ({
-  class: x < -0.005 && "less",
-  style: `--tint: ${Math.min(60, 110 * Math.sqrt(Math.abs(x))).toFixed(0)}%`,
-});
+/** How dark a share is, unless it is rounded to 0, and whether it leads the other way. */
+const tint = (x) =>
+  Math.abs(x) >= 0.005 && {
+    class: x < 0 && "less",
+    style: `--tint: ${Math.min(60, 110 * Math.sqrt(Math.abs(x))).toFixed(0)}%`,
+  };
 
 /** What the heads and the networks write: layers in rows, heads in columns. */
 function written(s, { shares }) {
@@ -142,9 +148,11 @@ data-part="written"><tr><td></td>${all(N_HEADS).map(
 /** The other parts, and the sum. */
 function rest(shares) {
   const inAll = (part) => percent(sum(all(N_LAYERS).map((l) => shares[partAt(l, part)])));
-  return html`The input writes <b>${percent(shares[0])}%</b>, the feed-forward networks write
-<b>${inAll(N_HEADS + 1)}%</b> in all, and the biases <b>${inAll(N_HEADS)}%</b>. The sum of all parts
-is <b>${percent(sum(shares))}%</b>.`;
+  const numbers = [percent(shares[0]), inAll(N_HEADS + 1), inAll(N_HEADS), percent(sum(shares))];
+  const [input, networks, biases, whole] = numbers.map((number) => html`<b>${number}%</b>`);
+  // Other numbers are another text, and have not moved.
+  return html`<span data-key="${numbers}">The input writes ${input}, the feed-forward networks write
+${networks} in all, and the biases ${biases}. The sum of all parts is ${whole}.</span>`;
 }
 
 const SWAPS = { head: "this head", layer: "its whole layer", all: "all heads" };
@@ -165,12 +173,12 @@ function telling(s, one) {
     ? html`A swap needs two sentences with as many tokens: these have ${tokens[0].length} and
 ${tokens[1].length}.`
     : progress === undefined
-      ? "The swap is being computed …"
+      ? one.current && "The swap is being computed …"
       : html`If in the first sentence ${pass} on what ${pass} on in the second, ${word} goes
 <b class="number">${percent(progress)}%</b> of the way.`;
   return html`<p class="said both" role="status" data-part="said">${element(
     "span",
-    { "data-key": `${s.swapped},${s.layer},${s.head},${at},${tokens}` },
+    { "data-key": `${s.swapped},${s.layer},${s.head},${at},${tokens},${progress}` },
     html`${who} <b class="number">${percent(direct)}%</b> of the way by
 ${s.swapped === "head" ? "itself" : "themselves"}. ${result}`,
   )}</p>`;
@@ -189,7 +197,6 @@ const swaps = (s) =>
 
 const TRIES = [
   ["fish", "We walked to the bank to catch fish."],
-  ["boats", "We walked to the bank to watch boats."],
   ["rent: money too", "We walked to the bank to pay rent."],
 ];
 

@@ -15,7 +15,8 @@ export const N_HEADS = 12;
 export const D_HEAD = 32;
 const D_MODEL = N_HEADS * D_HEAD;
 
-const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/** One character for each number from 0 to 63. */
+export const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /** A cosine or another score with two decimals and a true minus. */
 export const cosineText = (x) => two(x).replace("-0.00", "0.00").replace("-", "−");

@@ -2,9 +2,8 @@
  * Encoder, the view "search": sentences in two orders, by how close in meaning they are to a
  * question and by the words that they share with it.
  */
-import { bytesOf } from "../kit/base64.js";
 import { element, html, table } from "../kit/markup.js";
-import { cosineText, dot, keyOf } from "./reading.js";
+import { cosineText, dot, keyOf, DIGITS } from "./reading.js";
 
 /** The words of a text, small, each once, in order. */
 export const wordsOf = (sentence) =>
@@ -31,12 +30,12 @@ export function placesOf(scores) {
   return rounded.map((_, i) => order.indexOf(i));
 }
 
-/** Vectors of length 1 from what was recorded: `many` of them, in signed bytes, in base64. */
-export function vectorsOf(base64, many) {
-  const bytes = Int8Array.from(bytesOf(base64));
-  const d = bytes.length / many;
+/** Vectors of length 1 from what was recorded: `many` of them, a digit for each number. */
+export function vectorsOf(digits, many) {
+  const all = Array.from(digits, (digit) => DIGITS.indexOf(digit) - 32);
+  const d = all.length / many;
   return Array.from({ length: many }, (_, i) => {
-    const steps = bytes.slice(i * d, (i + 1) * d);
+    const steps = all.slice(i * d, (i + 1) * d);
     const size = Math.hypot(...steps);
     return Float32Array.from(steps, (x) => x / size);
   });

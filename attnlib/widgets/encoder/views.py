@@ -1,6 +1,5 @@
 """What four views of `Encoder` compute: a word's path, its parts, a search, shares by length."""
 
-import base64
 import json
 import math
 import re
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from attnlib.inspection import head_outputs, replace_heads, row_ledger
+from attnlib.widgets.heads_viewer import DIGITS
 
 RECORDED = Path(__file__).parents[2] / "data" / "encoder_views.json"
 
@@ -19,9 +19,7 @@ PAIRS = [  # the last one is the same sense, to compare with
     for end in ("catch fish.", "watch the boats.", "open an account.")
 ]
 # As many tokens in both, so that heads can be swapped; the last one is again the same sense.
-EVEN = [
-    [BEGIN + "borrow money.", BEGIN + end] for end in ("catch fish.", "watch boats.", "pay rent.")
-]
+EVEN = [[BEGIN + "borrow money.", BEGIN + end] for end in ("catch fish.", "pay rent.")]
 LIBRARY = [
     "The train to Rome was two hours late.",
     "Add two eggs to the flour and stir.",
@@ -197,7 +195,7 @@ def record(minilm):
     words = [
         packed_path(first, second, PAIRS[0], word, all_tokens=False)
         for word in both
-        if word != WORD
+        if word != WORD and word[0].isalpha()
     ]
 
     def row(text):
@@ -253,8 +251,8 @@ def packed_parts(model, texts, word):
         "word": word,
         "at": at,
         "tokens": [list(each) for each in tokens],
-        "shares": written(model, texts, at).round(3).tolist(),
-        "swaps": [round(float(swapped(model, texts, at, heads)), 3) for heads in sets],
+        "shares": np.rint(1000 * written(model, texts, at)).astype(int).tolist(),
+        "swaps": [round(1000 * float(swapped(model, texts, at, heads))) for heads in sets],
     }
 
 
@@ -268,15 +266,15 @@ def packed_search(minilm, question, sentences):
 def _packed_library(minilm):
     """A search as a page gets it: cosines in 1/10000, and vectors for other questions.
 
-    Of the sentences' vectors it gets the directions, in signed bytes, in base64.
+    Of the sentences' vectors it gets the directions, one character of DIGITS for each number.
     """
     vectors = minilm.embed(LIBRARY)
     cosines = np.rint(10000 * minilm.embed(QUESTIONS) @ vectors.T).astype(int)
-    steps = np.rint(127 * vectors / abs(vectors).max(axis=1, keepdims=True)).astype(np.int8)
+    steps = np.rint(31 * vectors / abs(vectors).max(axis=1, keepdims=True)).astype(int)
     return {
         "sentences": LIBRARY,
         "questions": dict(zip(QUESTIONS, cosines.tolist(), strict=True)),
-        "vectors": base64.b64encode(steps.tobytes()).decode(),
+        "vectors": "".join(DIGITS[step + 32] for step in steps.flat),
     }
 
 
