@@ -272,7 +272,9 @@ def test_the_parts_of_the_model_are_shared_out_and_swapped():
 
 def test_the_table_has_what_the_heads_write():
     soup = picture(Encoder("parts", layer=5, head=5, other=views.EVEN[1][1]))
-    cells = [int(cell.get_text()) for cell in soup.select("[data-part=written] button")]
+    cells = [
+        int(cell.get_text().replace("−", "-")) for cell in soup.select("[data-part=written] button")
+    ]
     shares = np.array(views.recorded()["parts"][1]["shares"])[1:].reshape(6, 14)[:, :12]
     np.testing.assert_allclose(np.reshape(cells, (6, 12)), shares / 10, atol=0.51)
     assert soup.select_one("[aria-pressed=true][aria-label*=head]")["aria-label"].endswith("head 6")

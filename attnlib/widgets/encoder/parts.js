@@ -136,8 +136,8 @@ function written(s, { shares }) {
     return html`<tr><th scope="row">${l + 1}</th>${all(N_HEADS).map((h) => head(l, h))}
 <td>${element("span", tint(network), percent(network))}</td></tr>`;
   };
-  return html`<div class="written"><p class="note">How much of the way each part writes by itself, in
-percent: layers in rows, heads in columns, and the feed-forward network (FFN)</p>
+  return html`<div class="written"><p class="note">How much of the way each part writes by itself,
+in percent: layers in rows, heads in columns, and the feed-forward network (FFN)</p>
 <table role="grid" aria-label="What each part writes, in percent"
 data-part="written"><tr><td></td>${all(N_HEADS).map(
     (h) => html`<th scope="col">${h + 1}</th>`,
@@ -233,9 +233,9 @@ export const parts = {
       pairOf(one),
       html`<div class="parts${stale}">${written(s, one)}</div>`,
       html`<div class="swaps${stale}">${swaps(s)}${telling(s, one)}</div>`,
-      html`<p class="note">100% is the way from the word’s last row in the first sentence to its last
-row in the second. What a part writes is rescaled by every later norm of its own sentence, and the
-size of each norm is held fixed.</p>`,
+      html`<p class="note">100% is the way from the word’s last row in the first sentence to its
+last row in the second. What a part writes is rescaled by every later norm of its own sentence, and
+the size of each norm is held fixed.</p>`,
     ];
   },
 
