@@ -197,6 +197,7 @@ def test_the_picture_has_both_orders():
     said = soup.select_one("[data-part=said]").get_text()
     assert "cosine 0.53, place 1 of 10 by meaning. It shares the: 0.11, as 6 others do." in said
     assert len(soup.select(".joins path")) == 10
+    assert "no sentence to search" in picture(Encoder("search"), sentences=[]).get_text()
 
 
 @pytest.mark.parametrize(

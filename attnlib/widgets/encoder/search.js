@@ -186,6 +186,7 @@ ${element("svg", joins, [...all].sort((a, b) => front(a) - front(b)).map(join))}
 /** In words: what both orders find, or what they say of the sentence that is pointed at. */
 function telling(s, { cosines, words, places, answered }) {
   const { sentences, sentence: lit } = s;
+  if (!sentences.length) return "There is no sentence to search.";
   if (answered !== s.question) return html`By meaning this is still the order of “${answered}”.`;
   const first = places[0].indexOf(0);
   const i = lit >= 0 && lit < sentences.length ? lit : first;
