@@ -27,7 +27,7 @@ from attnlib.inputs import (
 def split_heads(x, n_heads):
     r"""Cut the last axis into heads and put the heads before the tokens.
 
-    .. math:: X_h[i] = X[i,\; h d : (h + 1) d]
+    .. math:: X_h[i] = X[i,\; (h - 1) d : h d]
 
     Eq. (3) of "Many heads".
 

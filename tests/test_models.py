@@ -272,7 +272,7 @@ def test_a_folder_without_a_file(folder, name):
 @pytest.fixture
 def nowhere(tmp_path, monkeypatch):
     """Hide the package and the cache of the hub; return a folder for packages."""
-    import huggingface_hub
+    import huggingface_hub.file_download  # brings all that is asked for, before it is hidden
 
     packages = tmp_path / "packages"
     monkeypatch.setattr(files, "MODELS", packages)

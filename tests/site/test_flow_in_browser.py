@@ -42,7 +42,7 @@ def test_stages_turn_by_key_and_nothing_is_there_before_its_time(awake):
     assert awake.locator(RIVER.format("Q.0.0")).count() == 0
     assert awake.get_by_role("button", name="Next stage").is_enabled()
     awake.emulate_media(reduced_motion="reduce")
-    for stage in ("Q, K, V", "Scores", "Scale", "Softmax", "Average", "Whole"):
+    for stage in ("Q, K, V", "Scores", "Scale", "Softmax", "Average", "All steps"):
         slider.press("ArrowRight")
         awake.evaluate(FRAME)
         assert slider.get_attribute("aria-valuetext").endswith(stage)

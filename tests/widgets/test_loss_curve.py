@@ -18,11 +18,11 @@ def test_a_quarter_by_hand():
     assert (curve.bits, curve.perplexity, curve.slope) == pytest.approx((2, 4, -4))
     assert curve.loss == pytest.approx(2 * 0.693147)
     rows = [cell.get_text() for cell in picture(curve).select("td")]
-    assert rows == ["1.39 nats", "2.00 bits", "4 words"]
+    assert rows == ["1.39 nats", "2.00 bits", "4"]
     steep = picture(LossCurve("slope", probability=0.25))
     assert [cell.get_text() for cell in steep.select("td")] == ["1.386", "−4.00", "−1"]
     certain = [cell.get_text() for cell in picture(LossCurve(probability=1)).select("td")]
-    assert certain == ["0.00 nats", "0.00 bits", "1 word"]
+    assert certain == ["0.00 nats", "0.00 bits", "1"]
 
 
 @steady

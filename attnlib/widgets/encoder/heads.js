@@ -286,7 +286,7 @@ data-part="said">${element("span", { "data-key": key }, summary(s, now))}</p>${w
       s.compact
         ? table(
             `Where ${tokens[now.row]} looks`,
-            ["token", "weight"],
+            ["word or mark", "weight"],
             tokens.map((token, j) => [token, two(now.weights[now.row][j])]),
           )
         : weightTable(now)

@@ -101,7 +101,7 @@ const BLOCKS = {
 const STAGES = {
   rows: [
     "Rows",
-    "Each word becomes a row of numbers and gets a lane of its own.",
+    "Each word becomes a row of numbers. The lines show where these numbers go.",
     "X M",
     "start",
     2,
@@ -222,9 +222,9 @@ const STAGES = {
     "P = softmax( L )",
   ],
   whole: [
-    "Whole",
-    "This is the whole calculation. The words affect each other in only two places: where " +
-      "{A:queries cross keys}, and in the {V:ribbons}.",
+    "All steps",
+    "The words affect each other in only three places: where {A:queries cross keys}, in the row " +
+      "sums of the {A:softmax}, and in the {V:ribbons}.",
     "",
     "whole",
     1,

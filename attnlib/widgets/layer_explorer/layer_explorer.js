@@ -270,7 +270,7 @@ ${renew}</div></details>
 </div>`,
     html`<div class="readout">
 <p><span class="big" data-part="distance">${brief(curves.distance[s.depth])}</span>
-<span>own share: how large the part is that the words do not have in common</span></p>
+<span>own share: how different the words are, from 0 (all the same) to 1</span></p>
 <p><span class="big" data-part="norm_value">${size(curves.norm[s.depth])}</span>
 <span>mean length of a word’s vector</span></p>
 <p class="verdict">${verdict(curves, s.depth)}</p>

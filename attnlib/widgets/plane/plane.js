@@ -134,7 +134,7 @@ function sentence(s, { tokens, output }) {
     }"><p class="words"
 data-part="fields"><span>Heat</span> ${field(0)} <span>sweetness</span>
 ${field(1)}</p>
-<p class="answer">A fair price: <b class="value"
+<p class="answer">Estimated price: <b class="value"
 data-part="answer">${output[0].toFixed(3)}</b></p></div>`;
   }
   const slots = SCENES[s.scene].slots ?? tokens;

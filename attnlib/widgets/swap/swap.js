@@ -263,7 +263,7 @@ export function picture(s) {
   const ear = () =>
     html`<div class="visually-hidden" data-part="table">${table(
       "Attention weights of “it”",
-      ["word", "weight"],
+      ["word or mark", "weight"],
       now.tokens.map((token, j) => [token, two(now.weights[j])]),
     )}</div>`;
   return [
