@@ -336,11 +336,13 @@ ${element("p", { class: "says" }, SAYS[s.kind] ?? " ")}</div></div>`,
     html`<div class="picture roof">${roofSheet(found)}</div>`,
     html`<div class="readout">
 <p><span class="big" data-part="story">${story(s, found)}</span>
-<span>as many FLOPs as for a page of ${PAGE} tokens</span></p>
+<span>as many FLOPs (additions and multiplications) as for a page of ${PAGE} tokens</span></p>
 <p><span class="big" data-part="reading">${waits(found.reading)}</span>
-<span>of the time of scores and average, the processor waits: reading the prompt</span></p>
+<span>of the time, the processor waits while it computes scores and average for a
+prompt</span></p>
 <p><span class="big" data-part="writing">${waits(found.writing)}</span>
-<span>of the time of scores and average, the processor waits: writing one token</span></p>
+<span>of the time, the processor waits while it computes scores and average for one new
+token</span></p>
 ${buttons()}</div>`,
     html`<details class="more"><summary>The model, and the memory that it needs</summary>
 <div class="form"><div class="controls"><label class="wide"><span>Model</span>
@@ -365,7 +367,8 @@ ${number("fits", fits(found, s) ? "this text does" : "this text does not")}</spa
 line shows the memory that there is. The parameters are not counted, and d_ff is 4
 d_model.</p></div></details>`,
     html`<p class="cell">Scores and average on an H100, with 989 tera-FLOPs and 3.35 terabytes a
-second.</p>`,
+second. No causal mask is counted: a program that skips what such a mask forbids does half the
+FLOPs of full attention.</p>`,
     () => html`<div class="visually-hidden" data-part="table">${numbers(s)}</div>`,
   ];
 }
