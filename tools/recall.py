@@ -5,8 +5,9 @@ has to be answered by its last value. In half of the texts every key is new; in 
 second half of the pairs has the keys of the first half, with other values. A pair is one token
 ("together") or two tokens, the key and then the value ("apart"). A model has learned positions
 and one or two layers of attention with residuals, and the models differ in these layers alone.
-`python -m tools.recall` takes about half an hour and writes attnlib/data/recall.json, which the
-chapter "Beyond the full table" shows.
+Two controls change one number: "wide" gives the keys of "together" twice as many numbers, and
+"longer" trains on "apart" for three times as many steps. `python -m tools.recall` takes about half
+an hour and writes attnlib/data/recall.json, which the chapter "Beyond the full table" shows.
 """
 
 import json
@@ -18,39 +19,55 @@ from torch import nn
 
 FILE = Path(__file__).resolve().parent.parent / "attnlib" / "data" / "recall.json"
 N_KEYS, N_VALUES, N_PAIRS = 32, 16, 16
-D_MODEL, D_K, WINDOW = 32, 8, 8
+D_MODEL = 32
 BATCH, RATE = 64, 3e-3
 SEEDS = 0, 1, 2
-STEPS = {"together": 1500, "apart": 2500}
+D_K = {"together": 8, "wide": 16, "apart": 8, "longer": 8}
+STEPS = {"together": 1500, "wide": 1500, "apart": 2500, "longer": 7500}
 KINDS = {
     "together": {
         "two full layers": ("full", "full"),
         "one full layer": ("full",),
-        "window": ("window", "window"),
+        "window": ("window 8", "window 8"),
         "sum": ("sum", "sum"),
         "sum, learned beta": ("sum beta", "sum beta"),
         "delta, beta = 1": ("delta 1", "delta 1"),
         "delta": ("delta", "delta"),
         "delta, then full": ("delta", "full"),
     },
+    "wide": {
+        "sum": ("sum", "sum"),
+        "sum, learned beta": ("sum beta", "sum beta"),
+        "delta, beta = 1": ("delta 1", "delta 1"),
+        "delta": ("delta", "delta"),
+    },
     "apart": {
         "two full layers": ("full", "full"),
         "one full layer": ("full",),
         "delta, then full": ("delta", "full"),
-        "window, then full": ("window", "full"),
+        "window 8, then full": ("window 8", "full"),
+        "window 2, then full": ("window 2", "full"),
+    },
+    "longer": {
+        "two full layers": ("full", "full"),
     },
 }
+
+
+def window(kind):
+    """Return how many tokens a layer of this kind attends to, or None if it has no window."""
+    return int(kind.removeprefix("window ")) if kind.startswith("window ") else None
 
 
 class Attention(nn.Module):
     """One head of one kind; its values are as wide as its keys."""
 
-    def __init__(self, kind):
+    def __init__(self, kind, d_k):
         super().__init__()
         self.kind = kind
         self.norm = nn.RMSNorm(D_MODEL)
-        self.q, self.k, self.v = (nn.Linear(D_MODEL, D_K, bias=False) for _ in range(3))
-        self.o = nn.Linear(D_K, D_MODEL, bias=False)
+        self.q, self.k, self.v = (nn.Linear(D_MODEL, d_k, bias=False) for _ in range(3))
+        self.o = nn.Linear(d_k, D_MODEL, bias=False)
         self.rate = nn.Linear(D_MODEL, 1)
 
     def forward(self, x):
@@ -59,9 +76,9 @@ class Attention(nn.Module):
         q, k, v = self.q(y), self.k(y), self.v(y)
         n = x.shape[1]
         distance = torch.arange(n)[:, None] - torch.arange(n)
-        seen = (distance >= 0) & (distance < (WINDOW if self.kind == "window" else n))
-        if self.kind in ("full", "window"):
-            scores = (q @ k.mT / math.sqrt(D_K)).masked_fill(~seen, -math.inf)
+        seen = (distance >= 0) & (distance < (window(self.kind) or n))
+        if self.kind == "full" or window(self.kind):
+            scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~seen, -math.inf)
             return self.o(scores.softmax(-1) @ v)
         q, k = (nn.functional.normalize(each, dim=-1) for each in (q, k))
         if self.kind in ("sum beta", "delta"):
@@ -80,12 +97,12 @@ class Attention(nn.Module):
 class Model(nn.Module):
     """Layers of attention between embeddings and the logits of the values."""
 
-    def __init__(self, kinds):
+    def __init__(self, kinds, d_k):
         super().__init__()
         self.keys = nn.Embedding(N_KEYS + 1, D_MODEL)  # the last one stands for "no key"
         self.values = nn.Embedding(N_VALUES + 1, D_MODEL)  # and here for "no value"
         self.positions = nn.Embedding(3 * N_PAIRS, D_MODEL)
-        self.layers = nn.ModuleList(map(Attention, kinds))
+        self.layers = nn.ModuleList(Attention(kind, d_k) for kind in kinds)
         self.norm, self.out = nn.RMSNorm(D_MODEL), nn.Linear(D_MODEL, N_VALUES, bias=False)
 
     def forward(self, keys, values):
@@ -114,11 +131,11 @@ def texts(n, n_pairs, again, apart, generator):
     return keys % (N_KEYS + 1), values % (N_VALUES + 1), answers
 
 
-def train(kinds, apart, n_steps, seed):
+def train(kinds, apart, n_steps, seed, d_k=8):
     """Return the accuracy of a trained model where keys are new, and where they come again."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    model = Model(kinds)
+    model = Model(kinds, d_k)
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=n_steps)
     for step in range(n_steps):
@@ -145,10 +162,10 @@ def accuracy(model, again, apart, generator):
     return round((guesses == answers).double().mean().item(), 3)
 
 
-def kept(kinds, n):
+def kept(kinds, n, d_k):
     """Return how many numbers a model with these layers keeps of n tokens."""
-    each = {"full": 2 * n * D_K, "window": 2 * min(n, WINDOW) * D_K}
-    return sum(each.get(layer, D_K * D_K) for layer in kinds)
+    rows = [n if kind == "full" else window(kind) for kind in kinds]
+    return sum(2 * min(each, n) * d_k if each else d_k * d_k for each in rows)
 
 
 def main():
@@ -156,11 +173,12 @@ def main():
     torch.set_num_threads(1)
     found = {}
     for task, kinds in KINDS.items():
-        length = (3 if task == "apart" else 2) * N_PAIRS
+        apart, d_k = task in ("apart", "longer"), D_K[task]
+        length = (3 if apart else 2) * N_PAIRS
         found[task] = {}
         for name, layers in kinds.items():
-            runs = [train(layers, task == "apart", STEPS[task], seed) for seed in SEEDS]
-            found[task][name] = {"kept": kept(layers, length), "runs": runs}
+            runs = [train(layers, apart, STEPS[task], seed, d_k) for seed in SEEDS]
+            found[task][name] = {"kept": kept(layers, length, d_k), "runs": runs}
             print(task, name, found[task][name], flush=True)
     FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
