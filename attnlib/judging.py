@@ -68,15 +68,15 @@ class Judgment:
         Positions at which the rule names one, and those at which it is right.
     rule, fixed, by_token, chance : tuple of float
         The share of positions that are right, in the first half and in the half held back: of the
-        rule, of the best rule that ignores the words, of the best answer for each current token,
-        and of a random choice.
+        rule, of the best rule that ignores the words, of the token table, which has the best such
+        rule for each current token, and of a random choice.
     names_of_fixed : tuple of str
         What that fixed rule says in each half; it was chosen in the other one.
     lead, error : float
         By how much the rule is ahead of the fixed one in the half held back, and the standard
         error of this number over the texts.
     lead_by_token, error_by_token : float
-        The same beside one answer for each token.
+        The same beside the token table.
     n_texts : int
         Texts of the half held back in which the rule named a position.
     """
@@ -104,7 +104,7 @@ class Judgment:
 
     @property
     def beats_by_token(self):
-        """Whether the same holds beside one answer for each token."""
+        """Whether the same holds beside the token table."""
         return self.n_texts >= FEWEST and self.lead_by_token > 2 * self.error_by_token
 
     def __repr__(self):
@@ -113,7 +113,7 @@ class Judgment:
             return f"{self.title}\nThe rule returned None everywhere, so there is nothing to judge."
         names = " or ".join(dict.fromkeys(self.names_of_fixed))
         rows = [("your rule", self.rule), ("fixed rule", self.fixed)]
-        rows += [("by token", self.by_token), ("chance", self.chance)]
+        rows += [("token table", self.by_token), ("chance", self.chance)]
         lines = [
             self.title,
             f"Positions judged: {self.n_positions:,}.",
@@ -135,7 +135,7 @@ class Judgment:
             return [said]
         return [
             _verdict("the fixed rule", self.lead, self.error),
-            _verdict("one answer for each token", self.lead_by_token, self.error_by_token),
+            _verdict("the token table", self.lead_by_token, self.error_by_token),
         ]
 
 
@@ -173,7 +173,7 @@ def judge(rule, model, layer, head):
         Printed, it shows the scores beside those of two rivals and of chance. The fixed rule
         ignores the words. It always names the first token, the last, or one at the same
         distance; the best of these is chosen in the other half of the texts, at the same positions.
-        The rule by token makes this choice for each current token by itself, and falls back on the
+        The token table makes this choice for each current token by itself, and falls back on the
         fixed rule where the other half does not have the token.
 
     Raises
@@ -294,7 +294,7 @@ def _best_fixed(positions):
 def _rights(positions, others, fixed, recorded):
     """Return for each position whether the rule and its two rivals are right, and the chance.
 
-    Of the rivals, `fixed` was chosen from the `others`, and so is an answer for each token.
+    Of the rivals, `fixed` was chosen from the `others`, and so is the token table.
     """
 
     def token(each):

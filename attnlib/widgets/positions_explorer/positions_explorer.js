@@ -162,7 +162,7 @@ function sentences(s, now) {
     encoding: words.encoding,
     similarity: [
       words.similarity ?? "Score against the offset",
-      `Offset k: key minus query. Bold: the offsets that exist for position ${p}.`,
+      `Offset: key minus query. Bold: the offsets that exist for position ${p}.`,
     ],
     scores: [
       "Scores of one word",
