@@ -194,10 +194,10 @@ def test_picture_says_what_is_computed():
         "cache": "101 MB",
         "flops": "60.1 G",
         "longest": "27,004",
-        "share": "57 %",
+        "share": "57%",
         "fits": "this text does",
-        "reading": "94.7 %",
-        "writing": "99.8 %",
+        "reading": "94.7%",
+        "writing": "99.8%",
         "story": "16 ×",
     }
     assert soup.select_one("option[selected][value='512 8 6']")

@@ -145,7 +145,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
 
   const handlers = {
     progress({ part }) {
-      tell(part < 1 ? `Loading Python: ${Math.floor(100 * part)} %` : "Starting Python ...");
+      tell(part < 1 ? `Loading Python: ${Math.floor(100 * part)}%` : "Starting Python ...");
     },
     ready() {
       ready = true;

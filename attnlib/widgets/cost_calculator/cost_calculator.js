@@ -239,7 +239,7 @@ const up = (share) => ROOF.top + ROOF.tall * Math.min(Math.log10(share) / ROOF.l
 /** The share of its FLOPs that the processor gets to do, with so many of them for each byte. */
 const done = (intensity) => Math.min(1, intensity / RIDGE);
 
-const waits = (intensity) => `${(100 * (1 - done(intensity))).toFixed(1)} %`;
+const waits = (intensity) => `${(100 * (1 - done(intensity))).toFixed(1)}%`;
 
 /** What the processor can do against FLOPs a byte, and where the two kinds of work stand. */
 function roofline({ reading, writing }) {
@@ -268,7 +268,7 @@ function roofline({ reading, writing }) {
       "text-anchor": "end",
     }),
     [1, 0.1, 0.01].map((share) =>
-      text(`${100 * share} %`, left - 6, up(share) + 4, "muted", { "text-anchor": "end" }),
+      text(`${100 * share}%`, left - 6, up(share) + 4, "muted", { "text-anchor": "end" }),
     ),
     [1, 16, 256, 4096].map((at) =>
       text(commas(at), across(at), bottom + 16, "muted", {
@@ -359,7 +359,7 @@ ${field("memory", "Memory, GB")}</div>
 <span>for the key-value cache of all layers</span></p>
 <p><span class="big" data-part="flops">${amount(totalOf(found), "")}</span>
 <span>FLOPs a layer; scores and average
-${number("share", `${((100 * found.attention) / totalOf(found)).toFixed(0)} %`)}</span></p>
+${number("share", `${((100 * found.attention) / totalOf(found)).toFixed(0)}%`)}</span></p>
 <p><span class="big" data-part="longest">${amount(longest(s), "", true)}</span>
 <span>tokens are the most that fit:
 ${number("fits", fits(found, s) ? "this text does" : "this text does not")}</span></p></div>

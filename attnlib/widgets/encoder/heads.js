@@ -257,7 +257,7 @@ function note({ hides, likeness, moved, tokens }) {
     const pieces =
       tokens.some((token) => token.startsWith("##")) &&
       " A piece with ## goes on the word before it.";
-    return html`<p>The model puts <b>[CLS]</b> before each sentence and <b>[SEP]</b> behind it.
+    return html`<p>The model puts <b>[CLS]</b> before each sentence and <b>[SEP]</b> after it.
 Many heads put much of their weight there.${pieces}
 Press × at a word to hide it: the model reads the sentence again, and no token can attend to
 that word.</p>`;

@@ -81,7 +81,7 @@ export function explain(plan, name, now, head) {
       say(given.heads > 1 ? `in head ${head + 1} takes ` : "takes ");
       share.forEach((c, k) => {
         if (k) say(k === share.length - 1 ? " and " : ", ");
-        say(`${Math.round(100 * M.A[i][c])} %`, "weight");
+        say(`${Math.round(100 * M.A[i][c])}%`, "weight");
         say(` from ${!cross && c === i ? "itself" : answers[c]}`);
       });
       say(".");

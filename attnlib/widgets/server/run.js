@@ -233,7 +233,7 @@ function effects(s) {
   };
   return html`<div class="effects"><table><caption>If one thing alone were different</caption>
 <tr><td></td><th scope="col">tokens a second</th><th scope="col">first token, median</th>
-<th scope="col">between tokens, 99 % within</th></tr><tr><th scope="row">as it is</th>${cells(
+<th scope="col">between tokens, 99% within</th></tr><tr><th scope="row">as it is</th>${cells(
     ran(s),
   )}</tr>${Object.entries(IDEAS).map(row)}</table></div>`;
 }
@@ -283,12 +283,12 @@ ${Object.entries(LENGTHS).map(length)}</div></details></div>`,
     html`<div class="readout">
 <p><span class="big">${commas(throughput)}</span><span>tokens a second, until all
 ${s.requests} requests are answered</span></p>
-<p><span class="big">${duration(first[0])}</span><span>to the first token, median; 99 % within
+<p><span class="big">${duration(first[0])}</span><span>to the first token, median; 99% within
 <b class="number">${duration(first[1])}</b></span></p>
-<p><span class="big">${duration(between[0])}</span><span>between tokens, median; 99 % within
+<p><span class="big">${duration(between[0])}</span><span>between tokens, median; 99% within
 <b class="number">${duration(between[1])}</b></span></p>
 <p><span class="big">${most}</span><span>requests in memory at most; of what they had taken,
-<b class="number">${(100 * filled).toFixed(0)} %</b> held tokens${again}</span></p></div>`,
+<b class="number">${(100 * filled).toFixed(0)}%</b> held tokens${again}</span></p></div>`,
     () => effects(s),
     html`<div class="foot">${buttons()}<p class="cell">Llama 3.1 8B on one H100, simulated by the
 roofline. The memory has room for <b class="number" data-part="room">${commas(
