@@ -233,9 +233,9 @@ export const parts = {
       pairOf(one),
       html`<div class="parts${stale}">${written(s, one)}</div>`,
       html`<div class="swaps${stale}">${swaps(s)}${telling(s, one)}</div>`,
-      html`<p class="note">100% is the way from the word’s last row in the first sentence to its
-last row in the second. What a part writes is rescaled by every later norm of its own sentence, and
-the size of each norm is held fixed.</p>`,
+      html`<p class="note">100% is the length of the arrow from the word’s final vector in the first
+sentence to its final vector in the second. Every later norm rescales what a part has written, and
+each sentence keeps the numbers by which its own norms divide.</p>`,
     ];
   },
 
