@@ -137,7 +137,8 @@ function written(s, { shares }) {
 <td>${element("span", tint(network), percent(network))}</td></tr>`;
   };
   return html`<div class="written"><p class="note">How much of the way each part writes by itself,
-in percent: layers in rows, heads in columns, and the feed-forward network (FFN)</p>
+in percent: layers in rows, heads in columns<span class="beside">, and the feed-forward network
+(FFN)</span></p>
 <table role="grid" aria-label="What each part writes, in percent"
 data-part="written"><tr><td></td>${all(N_HEADS).map(
     (h) => html`<th scope="col">${h + 1}</th>`,
@@ -147,12 +148,17 @@ data-part="written"><tr><td></td>${all(N_HEADS).map(
 
 /** The other parts, and the sum. */
 function rest(shares) {
-  const inAll = (part) => percent(sum(all(N_LAYERS).map((l) => shares[partAt(l, part)])));
+  const each = (part) => all(N_LAYERS).map((l) => shares[partAt(l, part)]);
+  const inAll = (part) => percent(sum(each(part)));
   const numbers = [percent(shares[0]), inAll(N_HEADS + 1), inAll(N_HEADS), percent(sum(shares))];
   const [input, networks, biases, whole] = numbers.map((number) => html`<b>${number}%</b>`);
   // Other numbers are another text, and have not moved.
-  return html`<span data-key="${numbers}">The input writes ${input}, the feed-forward networks write
-${networks} in all, and the biases ${biases}. The sum of all parts is ${whole}.</span>`;
+  return html`<span data-key="${numbers}">The input writes ${input}, the biases ${biases}, and the
+feed-forward networks of the six layers
+${each(N_HEADS + 1)
+  .map(percent)
+  .join(", ")}, which makes ${networks}.
+The sum of all parts is ${whole}.</span>`;
 }
 
 const SWAPS = { head: "this head", layer: "its whole layer", all: "all heads" };
