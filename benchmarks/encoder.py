@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from attnlib import models
+from attnlib import models, row_ledger
 from benchmarks.attention import processor, table
 from benchmarks.practice import at_both_speeds, resident
 from tests.conftest import STEADY, Zipped, serve
@@ -37,7 +37,8 @@ TIMES, SENTENCES, QUESTIONS = 7, 200, 20
 SETTLED_BITS = f"{8 + LAYER_BITS} bits, settled"
 BLOCKED = "**/encoder/fine-*"  # with these away, the numbers stay as they are at first
 
-WAIT = """async (text) => {
+WAIT = """async (asked) => {
+  const [text, options] = [asked].flat(); // a text, or one with options
   const from = performance.now();
   let heads = 0, longest = 0, last = from, on = true;
   const {port1, port2} = new MessageChannel(); // how long the page does not answer
@@ -48,7 +49,7 @@ WAIT = """async (text) => {
     if (on) setTimeout(() => port2.postMessage(0), 4);
   };
   port2.postMessage(0);
-  const {tokens} = await encoder.read(text, {tell({weights}) {
+  const {tokens} = await encoder.read(text, {...options, tell({weights}) {
     if (weights && !heads) heads = performance.now() - from;
   }});
   const all = performance.now() - from;
@@ -62,8 +63,9 @@ SETTLED = """new Promise((done) => {
 READ = """async (text) => {
   const coded = ({buffer, byteOffset, byteLength}) =>
     new Uint8Array(buffer, byteOffset, byteLength).toBase64();
-  const {weights, states, embedding, exact} = await encoder.read(text);
-  return [weights.map(coded), states.map(coded), [coded(embedding)], exact];
+  const {exact, embedding, ...read} = await encoder.read(text, {ledger: true});
+  const {weights, states, ledger} = read;
+  return [...[weights, states, [embedding], ledger].map((each) => each.map(coded)), exact];
 }"""
 
 
@@ -145,6 +147,11 @@ def waiting(browser, site):
             middle = statistics.median(run["all"] for run in runs)
             found[f"a reading of {tokens} tokens{how}"] = f"{middle:.0f} ms"
             silence = max(run["longest"] for run in runs)
+            if tokens > 64:
+                continue  # the longest ledger
+            asked = [text_of(tokens), {"ledger": True}]
+            middle = statistics.median(page.evaluate(WAIT, asked)["all"] for _ in range(TIMES))
+            found[f"a reading of {tokens} tokens with its ledger{how}"] = f"{middle:.0f} ms"
         found[f"the page's longest silence in the last{how}"] = f"{silence:.0f} ms"
         page.close()
     context.close()
@@ -152,7 +159,7 @@ def waiting(browser, site):
 
 
 def differences(browser, site, texts, exact):
-    """Return the largest and the mean difference of weights, states and embedding, and embeddings.
+    """Return the largest and mean difference of weights, states, embedding, ledger; and embeddings.
 
     With all that follows the first 8 bits, or with none of it.
     """
@@ -169,9 +176,12 @@ def differences(browser, site, texts, exact):
         *found, settled = page.evaluate(READ, text)
         assert settled == exact
         expected = model.read(text)
-        wanted = [expected.weights, expected.states, model.embed([text])]
+        n = len(expected.tokens)
+        rows = row_ledger(model, text, n // 2)[1]
+        wanted = [expected.weights, expected.states, model.embed([text]), rows]
         arrays = [np.stack([np.frombuffer(base64.b64decode(a), np.float32) for a in part])
                   for part in found]  # fmt: skip
+        arrays[3] = arrays[3].reshape(len(rows), n, -1)[:, n // 2]
         away = [abs(a.reshape(w.shape) - w) for a, w in zip(arrays, wanted, strict=True)]
         worst.append([a.max() for a in away])
         means.append([a.mean() for a in away])
@@ -231,7 +241,7 @@ def report(found, accuracy, texts):
         pairs = [f"{w:.5f} / {m:.1e}" for w, m in zip(worst, means, strict=True)]
         close.append([name, *pairs, *(f"{n} of {QUESTIONS}" for n in orders(ours, theirs))])
     median, most = needed(texts)
-    labels = ["", "weights", "states", "sentence vectors"]
+    labels = ["", "weights", "states", "sentence vectors", "ledgers"]
     labels += ["the first found is the same", "the first ten are"]
     return f"""\
 # The encoder in the page, measured
@@ -287,7 +297,7 @@ def main():
             accuracy[name] = differences(browser, site, texts, exact)
         browser.close()
     worst, *_ = accuracy[SETTLED_BITS]
-    MEASURED.write_text(json.dumps(stored(worst)) + "\n", encoding="utf-8")
+    MEASURED.write_text(json.dumps(stored(worst[:3])) + "\n", encoding="utf-8")
     RESULTS.write_text(report(found, accuracy, texts), encoding="utf-8")
     say(RESULTS.read_text(encoding="utf-8"))
 
