@@ -29,7 +29,7 @@ def split_heads(x, n_heads):
 
     .. math:: X_h[i] = X[i,\; (h - 1) d : h d]
 
-    Eq. (3) of "Many heads".
+    Eq. (3) of "Many heads", where h counts from 1; here `X[..., h - 1, :, :]` is head h.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ second half of the pairs has the keys of the first half, with other values. A pa
 ("together") or two tokens, the key and then the value ("apart"). A model has learned positions
 and one or two layers of attention with residuals, and the models differ in these layers alone.
 Two controls change one number: "wide" gives the keys of "together" twice as many numbers, and
-"longer" trains on "apart" for three times as many steps. `python -m tools.recall` takes about half
+"longer" trains on "apart" for three times as many steps. `python -m tools.recall` takes about
 an hour and writes attnlib/data/recall.json, which the chapter "Beyond the full table" shows.
 """
 
