@@ -97,14 +97,23 @@ def eventually(found, expected):
     assert found() == expected
 
 
+def press(slider, key, text):
+    """Press a key on a slider, once more if JupyterLab has just taken the focus to a cell."""
+    slider.press(key)
+    try:
+        expect(slider).to_have_attribute("aria-valuetext", text, timeout=2000)
+    except AssertionError:
+        slider.press(key)
+        expect(slider).to_have_attribute("aria-valuetext", text)
+
+
 def test_arrow_keys_move_the_stage_and_the_trait(notebook):
     page, client = notebook
     slider = page.get_by_role("slider", name="Stage").first
     slider.scroll_into_view_if_needed()
-    for _ in range(2):  # from the stage "qkv", which the chapter opens
-        slider.press("ArrowRight")
+    for place in (3, 4):  # from the stage "qkv", the second, which the chapter opens
+        press(slider, "ArrowRight", re.compile(f"Stage {place} of 7"))
     eventually(lambda: ask(client, "flow.stage"), "scale")
-    assert re.findall(r"\d+", slider.get_attribute("aria-valuetext")) == ["4", "7"]
 
 
 def test_a_typed_entry_reaches_the_numpy_arrays(notebook):
