@@ -64,8 +64,7 @@ const SCENES = {
     said: [
       "Forward: the price decides the profit on a cup and the number of cups, and both decide " +
         "the earnings.",
-      "Start at the end. The slope of the earnings at themselves is 1: a change of 1 is a change " +
-        "of 1.",
+      "Start at the end. The earnings are the result, so their own slope is 1.",
       "One unit more profit on each cup earns one unit for every cup that is sold. One cup more " +
         "earns the profit on a cup.",
       "The price has two paths. Multiply along each path, and add both.",

@@ -210,7 +210,7 @@ const STAGES = {
     "P",
     "say",
     3,
-    "L = Z W_vocab",
+    "logits = Z W_vocab",
   ],
   shares: [
     "Probabilities",
@@ -219,7 +219,7 @@ const STAGES = {
     "P",
     "say",
     3,
-    "P = softmax( L )",
+    "P = softmax( logits )",
   ],
   whole: [
     "All steps",
@@ -235,8 +235,8 @@ const STAGES = {
 const WRITING = {
   rows: {
     says:
-      "Each word of the text becomes its row in the table of embeddings. The last word asks, " +
-      "so it has a lane.",
+      "Each word of the text becomes its row in the table of embeddings. Only the last word " +
+      "needs a query here, so only its row is followed through the picture.",
   },
   qkv: {
     says:
@@ -361,7 +361,7 @@ function planned(s) {
       lit: lit ? lit.split(" ") : null,
       view,
       seconds,
-      equation: id === "words" ? `L = ${end} W_vocab` : from,
+      equation: id === "words" ? `logits = ${end} W_vocab` : from,
     };
   });
   if (s.layer) {

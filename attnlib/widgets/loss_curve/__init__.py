@@ -12,8 +12,8 @@ class LossCurve(CourseWidget):
 
     Both scenes have the same point, which slides along the curve.
 
-    - "loss": the loss in nats and in bits, and how many equally likely words would leave a model as
-      unsure, Eq. (1) of "How it learns what to ask".
+    - "loss": the loss in nats and in bits, and among how many equally likely words a choice has
+      this loss, Eq. (1) of "How it learns what to ask".
     - "slope": the straight line that touches the curve at the point, and its slope -1 / p.
 
     Parameters

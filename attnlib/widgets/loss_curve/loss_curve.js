@@ -91,7 +91,7 @@ const ROWS = {
   loss: ({ loss, bits, perplexity }) => [
     ["loss, −ln p", `${signed(loss, 2).replace(/^−0\.00$/, "0.00")} nats`],
     ["the same in bits", `${signed(bits, 2).replace(/^−0\.00$/, "0.00")} bits`],
-    ["as unsure as with this many equally likely words", String(Number(perplexity.toFixed(1)))],
+    ["equally likely words with the same loss", String(Number(perplexity.toFixed(1)))],
   ],
   slope: ({ probability, loss, slope }) => [
     ["loss, −ln p", signed(loss, 3).replace(/^−0\.000$/, "0.000")],
@@ -129,7 +129,7 @@ export function code({ scene, probability }) {
       ? [
           "bits = -np.log2(p)",
           "perplexity = np.exp(loss)",
-          'print(loss, "nats,", bits, "bits, as unsure as with", perplexity, "words")',
+          'print(loss, "nats,", bits, "bits, perplexity", perplexity)',
         ]
       : ["slope = -1 / p", 'print("loss", loss, "slope", slope)']),
   ];

@@ -350,8 +350,8 @@ data-part="answer">${now.loss.toFixed(2)}</b></p>${s.compact || taught(s)}</div>
     full(numbers(s, now, matrix)),
     html`<div class="more">${buttons()}</div>`,
     () => spoken(s, now),
-    html`<p class="said hint"><b class="key">Dotted</b>: the keys. <b class="query">With “?”</b>:
-the queries; a thin arrow is the next step.${
+    html`<p class="said hint"><b class="key">Dotted line</b>: the keys. <b class="query">With
+“?”</b>: the queries. The arrow at the tip of each: where the next step takes it.${
       s.compact
         ? ""
         : " Small rings: the words. An arrow that reaches the rim is longer than it is drawn. " +

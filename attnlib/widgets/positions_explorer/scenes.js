@@ -214,9 +214,9 @@ const STROKES = {
   to: { stroke: "var(--muted)", "stroke-width": 2.5, "stroke-dasharray": "6 3" },
 };
 
-/** One clock: its face, the way from one hand to the other, and the two hands. */
+/** One clock: its face, the way from one hand to the other, and the two hands, as arrows turn. */
 function clock({ from, to }, x, y, r) {
-  const at = (angle, far = r) => [x + far * Math.sin(angle), y - far * Math.cos(angle)];
+  const at = (angle, far = r) => [x + far * Math.cos(angle), y - far * Math.sin(angle)];
   const way = Math.min(to - from, 2 * Math.PI);
   const arc = Array.from({ length: 41 }, (_, t) => at(from + (way * t) / 40, 0.55 * r));
   const hand = (angle, part) =>

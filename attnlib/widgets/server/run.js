@@ -293,8 +293,8 @@ ${s.requests} requests are answered</span></p>
     html`<div class="foot">${buttons()}<p class="cell">Llama 3.1 8B on one H100, simulated by the
 roofline. The memory has room for <b class="number" data-part="room">${commas(
       server.pages * PAGE,
-    )}</b> tokens. From the top left, what is solid
-holds tokens, what is dotted is taken and empty, and what is pale is free. A shared beginning is
+    )}</b> tokens. Solid: it holds tokens. Dotted: it is
+taken, but empty. Pale: it is free. The picture fills from the top left, and a shared beginning is
 drawn first, in the color of keys. The pages of a request may lie
 anywhere; they are drawn together here. Without pages a request takes room for
 ${commas(LONGEST)} tokens.</p></div>`,
