@@ -150,7 +150,7 @@ function loading(s, now) {
     !s.kernel && !engine.missing && !under && (!s.on || engine.state === "failed" || s.failure);
   const cost =
     engine.state !== "ready" && html` <small>loads ${Math.round(engine.megabytes)} MB</small>`;
-  const name = s.on ? "Try again" : html`Read my sentence${cost}`;
+  const name = s.on ? "Try again" : html`${VIEWS[s.view].reads ?? "Read my sentence"}${cost}`;
   const message = status(s, now, under);
   return html`<div class="load">${[
     offered && html`<button type="button" name="read">${name}</button>`,
