@@ -6,6 +6,7 @@
  * A view is a file that exports one object under the view's name, with
  *   label            its name for those who do not see it
  *   pageState        states of the page alone; with `lens: null` a microscope
+ *   reads            what its button says, if what is read is no sentence
  *   fields(s)        the texts that are typed:
  *                    [{ name (a trait), label, tries: [[short name, text], ...] }]
  *   wants(s)         the readings it needs for this state: [{ text, hidden, ledger }, ...], where
