@@ -24,10 +24,11 @@ ROLES = ("query", "key", "value", "weight")
 
 # All in points, 1/72 inch.
 CELL = 36  # side of a cell where there is room
-FACTOR = 25  # side of a cell of a product: its three matrices fit beside each other on a phone
+FACTOR = 25  # side of a cell of a product where there is room
+PRODUCT = 132  # most that its columns may take: all three matrices then fit on a phone
 SPAN = 432  # most that all the cells of a row or a column may take
 TEXT = 10  # labels, and numbers in cells where there is room
-SMALLEST = 7  # what would have to be smaller is left out
+SMALLEST = 8.5  # 10.5 pixels on a phone; what would have to be smaller is left out
 SHADES = 16  # steps between the palest and the strongest cell of `heatmap`
 GAP = 6  # between cells and what is written beside them
 
@@ -317,7 +318,7 @@ def product_axes(left, right):
         )
     shapes = [(n_rows, n_inner), (n_inner, n_columns), (n_rows, n_columns)]
     margin, gap = 5 * TEXT, 2.9 * TEXT  # around the three, and between them
-    cell = min(FACTOR, SPAN / sum(columns for _, columns in shapes))
+    cell = min(FACTOR, PRODUCT / sum(columns for _, columns in shapes))
     height = max(n_rows, n_inner) * cell + 2 * margin
     width = sum(columns for _, columns in shapes) * cell + 2 * margin + 3 * gap
     figure = plt.figure(figsize=(width / 72, height / 72))

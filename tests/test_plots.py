@@ -115,7 +115,7 @@ def test_heatmap_leaves_numbers_out_where_they_do_not_fit():
     many = np.full((41, 43), 1 / 43)
     ax = plots.attention_heatmap(many)
     assert not ax.texts
-    assert labels(ax.xaxis)[:2] == ["0", "1"]
+    assert labels(ax.xaxis)[:2] == ["0", "2"]
     _, small = plt.subplots(figsize=(1.6, 1.6))
     written = {text.get_text() for text in plots.attention_heatmap(WEIGHTS, ax=small).texts}
     assert written == {".00", ".10", ".20", ".30", ".40", ".70", "1"}

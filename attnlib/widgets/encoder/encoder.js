@@ -6,6 +6,7 @@
  * A view is a file that exports one object under the view's name, with
  *   label            its name for those who do not see it
  *   pageState        states of the page alone; with `lens: null` a microscope
+ *   reads            what its button says, if what is read is no sentence
  *   fields(s)        the texts that are typed:
  *                    [{ name (a trait), label, tries: [[short name, text], ...] }]
  *   wants(s)         the readings it needs for this state: [{ text, hidden, ledger }, ...], where
@@ -150,7 +151,7 @@ function loading(s, now) {
     !s.kernel && !engine.missing && !under && (!s.on || engine.state === "failed" || s.failure);
   const cost =
     engine.state !== "ready" && html` <small>loads ${Math.round(engine.megabytes)} MB</small>`;
-  const name = s.on ? "Try again" : html`Read my sentence${cost}`;
+  const name = s.on ? "Try again" : html`${VIEWS[s.view].reads ?? "Read my sentence"}${cost}`;
   const message = status(s, now, under);
   return html`<div class="load">${[
     offered && html`<button type="button" name="read">${name}</button>`,

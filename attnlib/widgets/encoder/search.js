@@ -227,6 +227,7 @@ export function linesOf(text) {
 
 export const search = {
   label: "A search by meaning, beside a search by words",
+  reads: "Read my question",
   pageState: { sentence: -1, wrote: 0, asked: "" },
 
   fields: () => [{ name: "question", label: "A question", tries: TRIES }],

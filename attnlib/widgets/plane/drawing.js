@@ -444,7 +444,9 @@ function names(m) {
     const { length: far, unit: away } = direction(here, place);
     // Above or below rather than beside: lines and axes run sideways.
     const steep = direction([0, 0], [away[0], away[1] + 0.9 * Math.tanh(6 * away[1])]).unit;
-    const back = length < 12 ? [-0.6, -0.8] : unit.map((x) => -x);
+    // The name of the query goes ahead where both share a place.
+    const shared = SCENES[s.scene].draggable && distance(tip, place) < 12;
+    const back = shared ? [-1, 0] : length < 12 ? [-0.6, -0.8] : unit.map((x) => -x);
     labels.push({
       kind: word === queryWord ? "query-word" : seen ? "" : "absent",
       name,

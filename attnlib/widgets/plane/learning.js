@@ -157,7 +157,7 @@ function names(words, tips, next) {
     ...NAMED.flatMap(([x, y]) => [-16, 0, 16].map((dx) => [x + dx, y - 4, 20])),
     ...KEYS.flatMap((key) => marks(MIDDLE, px(key), 3)),
     ...tips.flatMap((tip, i) => [...marks(MIDDLE, tip, 8), ...marks(tip, next[i], 8)]),
-    ...words.map((point) => [...point, 6]),
+    ...words.flatMap(([x, y]) => [-4, 0, 4].map((dx) => [x + dx, y, 8])),
   ];
   return placed(labels, taken, SHEET).map(([x, y], i) =>
     element(

@@ -91,9 +91,10 @@ export const shared = {
 const NEAR = 7; // units of the sheet from a line that is pointed at
 
 const sum = (list) => list.reduce((total, x) => total + x, 0);
-const round = (x) => plain(Number(x.toFixed(2)));
+const shown = (text) => text.replace("-", "−");
+const round = (x) => shown(plain(Number(x.toFixed(2))));
 const pair = (point) => `(${point.map(round).join(", ")})`;
-const fixed = (x) => x.toFixed(2).replace(/^-0\.00$/, "0.00");
+const fixed = (x) => shown(x.toFixed(2).replace(/^-0\.00$/, "0.00"));
 
 /** A positive number, written short. */
 const short = (x) =>
@@ -205,7 +206,7 @@ function controls(s) {
     s,
     "turn",
     "Turn",
-    `${s.turn}°`.replace("-", "−"),
+    shown(`${s.turn}°`),
     turn,
     false,
   )}${!s.compact && control(s, "stretch", "Stretch", `× ${s.stretch.toFixed(2)}`, stretch, false)}
@@ -216,9 +217,7 @@ ${matrix(turning(s.turn, s.stretch))}</div>`;
 const matrix = (w_q) =>
   html`<p class="matrix" role="img"
 aria-label="W_Q = ${w_q.map((row) => row.map(fixed).join(" ")).join("; ")}"><i>W<sub>Q</sub></i> =
-<span class="cells">${w_q
-    .flat()
-    .map((x) => html`<span>${fixed(x).replace("-", "−")}</span>`)}</span></p>`;
+<span class="cells">${w_q.flat().map((x) => html`<span>${fixed(x)}</span>`)}</span></p>`;
 
 /** A table with a row for each word: its score, exponential, weight and value; then the sums. */
 function rows(s, now) {
@@ -228,10 +227,10 @@ function rows(s, now) {
   const free = s.scene === "words";
   const queryAt = priced ? -1 : queryPlace(s);
   const columns = {
-    score: (i) => plain(Number(now.scores[i].toFixed(Math.abs(now.scores[i]) < 10 ? 2 : 1))),
+    score: (i) => shown(plain(Number(now.scores[i].toFixed(Math.abs(now.scores[i]) < 10 ? 2 : 1)))),
     exp: (i) => short(now.exponentials[i]),
   };
-  const shown = free ? ["score"] : ["score", "exp"];
+  const kept = free ? ["score"] : ["score", "exp"];
   const why = (text, i) =>
     element(
       "button",
@@ -266,7 +265,7 @@ function rows(s, now) {
         priced ? html`<span class="name">${text}</span>` : element("button", ask, free ? "" : text)
       }${free && element("input", name)}<span
 class="bar" style="transform: scaleX(${weights[i].toFixed(4)})"></span></th>
-${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(text, i)}</td>`,
+${kept.map((column) => digits(columns[column](i)))}<td class="weight">${why(text, i)}</td>`,
       points[i].map(
         (x, k) =>
           html`<td class="field">${number(`value_${i}_${k}`, x, `${text}, ${axes[k]}`)}</td>`,
@@ -294,7 +293,7 @@ ${shown.map((column) => digits(columns[column](i)))}<td class="weight">${why(tex
   const called = {
     exp: priced ? "exp" : html`exp <span class="by">(score</span> <span class="by">÷ √2)</span>`,
   };
-  const head = [first, ...shown, "weight"].map(
+  const head = [first, ...kept, "weight"].map(
     (name) => html`<th scope="col">${called[name] ?? name}</th>`,
   );
   return html`<div class="numbers of-${s.scene}" data-part="rows"><table>
@@ -359,7 +358,7 @@ function explanation(s, { tokens, points, scores, exponentials, weights }) {
     const why = alone
       ? ""
       : s.compact
-        ? "Point at a line to see its arithmetic."
+        ? "Tap a line to see its arithmetic."
         : "Tap a line or a weight to see why.";
     return html`<p class="said hint">${hint} ${why}</p>`;
   }

@@ -190,14 +190,14 @@ export function ordering(s) {
   return [
     html`<div class="controls"><p
 class="switches one-of main">${button("swapped", "Swap dog and man", pressed(s.swapped))}
-${button("placed", "Add positions", pressed(s.placed))}</p>${buttons()}</div>`,
+${button("placed", "Add positions", pressed(s.placed))}</p></div>`,
     html`<div class="stage">${orderSheet(now)}</div>`,
     html`<div class="readout"><p class="verdict" aria-live="polite">${verdict}</p>
 <table class="outs"><caption>The outputs. Tap a word or a line to see why.</caption>${WORDS.map(
       (word, w) => html`<tr><th scope="row">
 <button type="button" data-why="${w}"
 aria-label="${word}: why">${word}</button></th><td>${row(now.outputs[w])}</td></tr>`,
-    )}</table></div>`,
+    )}</table>${buttons()}</div>`,
     weightPanel(s.lens && weightOf(s)),
     () =>
       html`<div class="visually-hidden">${table(
@@ -278,11 +278,13 @@ export function clocking(s, base) {
   const n = now.pairs.length;
   const all = n > MOST ? `; ${MOST} are shown` : "";
   return [
-    html`<div class="controls two">${places(s)}${base}${buttons(...walk(s))}</div>`,
+    html`<div class="controls two">${places(s)}${base}
+<p class="buttons">${walk(s)}</p></div>`,
     html`<div class="stage">${clocksSheet(now, s)}</div>`,
     html`<div class="readout"><p>Sum of the cosines</p>
 <p><b class="big" data-part="match">${signed(now.match)}</b></p>
-<p class="said">${many(s.distance, "word")} apart, ${many(n, "clock")}${all}.</p></div>`,
+<p class="said">${many(s.distance, "word")} apart, ${many(n, "clock")}${all}.</p>
+${buttons()}</div>`,
     () =>
       html`<div class="visually-hidden">${table(
         "The clocks",
@@ -352,13 +354,15 @@ export function turning(s) {
   const now = turned(s);
   const row = (values) => `(${values.map(signed).join(", ")})`;
   return [
-    html`<div class="controls two">${places(s)}${buttons(...walk(s))}</div>`,
+    html`<div class="controls two">${places(s)}
+<p class="buttons">${walk(s)}</p></div>`,
     html`<div class="stage">${turnedSheet(now, s)}</div>`,
     html`<div class="readout"><p class="both"><span class="query">Query at
 ${s.position + s.distance}</span>
 <span class="key">key at ${s.position}</span></p>
 <p>score <b class="big" data-part="match">${signed(now.score)}</b></p>
-<p class="said">The key is ${many(s.distance, "word")} back. Dashed: before turning.</p></div>`,
+<p class="said">The key is ${many(s.distance, "word")} back. Dashed: before turning.</p>
+${buttons()}</div>`,
     () =>
       html`<div class="visually-hidden">${table(
         "The pairs after turning",

@@ -169,14 +169,13 @@ ${slider("d_k", s, { value: s.d_k })}</label>
       name: "again",
       checked: s.again,
     })}<span>The second half writes the same keys again, with new values</span></label></div>`,
+    html`<div class="readout">
+<p><span class="big" data-part="right">${right} of ${n}</span><span>answers are right</span></p>
+<p><span class="big" data-part="kept">${kept}</span><span>numbers are kept</span></p></div>`,
+    html`<div class="picture">${memory(s)}</div>`,
     html`<div class="asked"><p class="head">Key and value of each pair, and below them the answer
 when the key is asked for</p>
-<ol class="pairs" data-part="pairs">${written(s).map(pair)}</ol></div>`,
-    html`<div class="held"><div class="readout">
-<p><span class="big" data-part="right">${right} of ${n}</span><span>answers are right</span></p>
-<p><span class="big" data-part="kept">${kept}</span><span>numbers are kept</span></p></div>
-<div class="picture">${memory(s)}</div></div>`,
-    html`<div>${buttons()}</div>`,
+<ol class="pairs" data-part="pairs">${written(s).map(pair)}</ol>${buttons()}</div>`,
     () =>
       html`<div class="visually-hidden">${table(
         "Each key and its answer",

@@ -15,7 +15,7 @@ const DIVISORS = {
 /** d_k in a drawing, as it is printed. */
 const D_K = [
   element("tspan", { "font-style": "italic" }, "d"),
-  element("tspan", { "font-style": "italic", "font-size": "0.85em", dy: "0.2em" }, "k"),
+  element("tspan", { "font-style": "italic", "font-size": "0.95em", dy: "0.2em" }, "k"),
 ];
 
 let vectors;

@@ -346,6 +346,12 @@ function curves(s, shown) {
     level(Math.log(16), LOSS, "loss of a guess, ln 16"),
     curve("loss", (row) => row.loss, LOSS),
     [0, 0.5, 1].map((value) => grid(value, RATES_CHART)),
+    text("loss", CHART.left + 4, LOSS.top + 3, "ink"),
+    text("accuracy and weights", CHART.left + 4, RATES_CHART.top - 5, "ink"),
+    story.length === 0 &&
+      text("Train draws the curves.", CHART.width / 2, y(1.5, LOSS) + 4, "muted", {
+        "text-anchor": "middle",
+      }),
     s.task === "last" && level(RULE, RATES_CHART),
     cheats(s)
       ? curve("ahead", (row) => best(row.oneAhead), RATES_CHART)
