@@ -190,10 +190,11 @@ def scores_shape(x, memory):
     return (*leading, x.shape[-2], memory.shape[-2])
 
 
-def read_mask(mask, shape, name="mask"):
+def read_mask(mask, shape, name="mask", *, is_bias=False):
     """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k).
 
-    None stays None: nothing is blocked.
+    None stays None: nothing is blocked. Floats that are all 0 or 1 are True and False in the wrong
+    dtype, as added to the scores they would block nothing. A bias may hold them.
     """
     if mask is None:
         return None
@@ -211,5 +212,11 @@ def read_mask(mask, shape, name="mask"):
         if unusable.any():
             raise ValueError(
                 f"{name} must hold finite numbers, or -inf to block; got {mask[unusable][0]}"
+            )
+        ones = mask == 1
+        if not is_bias and ones.any() and not ones.all() and ((mask == 0) | ones).all():
+            raise ValueError(
+                f"{name} must be True and False, or 0 and -inf to be added to the scores; got 0 "
+                f"and 1 as {mask.dtype}, of which .astype(bool) makes True and False"
             )
     return mask

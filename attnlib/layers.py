@@ -119,7 +119,7 @@ class EncoderLayer:
         ----------
         x : array of float, shape (..., n, d_model)
         mask : array, broadcasting to (..., n, n), optional
-            bool, True = may attend; or float, added to the scores.
+            bool, True = may attend; or float, added to the scores, but not zeros and ones.
         cache : KeyValueCache, optional
             The keys and values of the tokens before; then n_k counts those, too.
 
@@ -327,7 +327,7 @@ class DecoderLayer:
             What the encoder gave.
         mask : array, broadcasting to (..., n, n), optional
         memory_mask : array, broadcasting to (..., n, n_memory), optional
-            bool, True = may attend; or float, added to the scores.
+            bool, True = may attend; or float, added to the scores, but not zeros and ones.
 
         Returns
         -------

@@ -289,8 +289,8 @@ class MultiHeadAttention:
         memory : array, shape (..., n_k, d_memory), optional
             Where keys and values come from; `x` unless given.
         mask : array, broadcasting to (..., n_q, n_k), optional
-            bool, True = may attend; or float, added to the scores. Shared by all heads: it has
-            no axis for them.
+            bool, True = may attend; or float, added to the scores, but not zeros and ones.
+            Shared by all heads: it has no axis for them.
         score_bias : array of float, broadcasting to (..., n_heads, n_q, n_k), optional
             Added to the scores of each head; -inf blocks.
         cache : KeyValueCache, optional
@@ -323,7 +323,8 @@ class MultiHeadAttention:
         mask = read_mask(mask, (*leading, n_q, n_k))
         if score_bias is not None:
             score_bias = read_floats(score_bias, "score_bias")
-            read_mask(score_bias, (*leading, self.n_heads, n_q, n_k), "score_bias")
+            shape = (*leading, self.n_heads, n_q, n_k)
+            read_mask(score_bias, shape, "score_bias", is_bias=True)
         queries = _split(project(x, self.w_q, self.b_q), self.n_heads)  # (..., n_heads, n_q, d_k)
         keys = _split(project(memory, self.w_k, self.b_k), self.n_kv_heads)
         values = _split(project(memory, self.w_v, self.b_v), self.n_kv_heads)

@@ -4,13 +4,17 @@ Each test collects every offence before it fails, so that one run shows all ther
 """
 
 import ast
+import bisect
 import difflib
+import itertools
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from urllib.parse import unquote_plus
 
 import nbformat
 import pytest
@@ -18,10 +22,12 @@ import yaml
 from IPython.core.inputtransformer2 import TransformerManager
 from packaging.requirements import Requirement
 
-import attnlib
+import attnlib.widgets
 from _ext.course import chapters as course
 from _ext.practice.exercises import TITLES
+from _ext.widgets.page import engine
 from attnlib import check
+from attnlib.widgets.kit.base import constant_traits
 from tools import build, licenses
 from tools.refresh import KERNEL
 
@@ -356,6 +362,70 @@ def test_a_chapter_opens_with_its_picture_and_a_guess():
     assert_none(offences)
 
 
+# Whether a widget in a state may be set so; as `fits` in widget_host.js says it of an address.
+MAY_BE = """(function(state, trait, value) {
+  var bound = widget.bounds[trait], check = (widget.shared || {})[trait];
+  if (widget.shared === false || check === false || !(bound || check)) return false;
+  var isInside = !bound || bound.indexOf && bound.indexOf(value) >= 0
+    || value >= bound.least && value <= bound.most && !(bound.whole && value % 1);
+  return Boolean(isInside && (!check || check(value, state)));
+})(dukpy.state, dukpy.trait, dukpy.value)"""
+
+
+def cannot_play(setting, slots):
+    """Return why a page with these widgets, {name in its address: (name, state)}, is not set so."""
+    slot, trait, text = re.fullmatch(r"([a-z0-9-]+)\.(\w+)=(.*)", setting).groups()
+    if slot not in slots:
+        return f"the page has {', '.join(slots)}"
+    name, state = slots[slot]
+    state = constant_traits(getattr(attnlib.widgets, name)) | state
+    try:
+        value = unquote_plus(text)
+        value = value if isinstance(state.get(trait), str) else json.loads(value)
+    except ValueError:
+        return f"{trait} needs JSON"
+    may_be = engine(name)(MAY_BE, state=state, trait=trait, value=value)
+    return "" if may_be else f"{name} takes no such {trait}"
+
+
+def named_slots(notebook):
+    """Return the widgets of a page by their names in its address; the second Plane is plane-2."""
+    slots = {}
+    for kind, state in (each for cell in notebook.cells for each in cell.widgets):
+        name = re.sub(r"(?<=[a-z])[A-Z]", r"-\g<0>", kind).lower()
+        number = 1 + sum(other == kind for other, _ in slots.values())
+        slots[name if number == 1 else f"{name}-{number}"] = (kind, state)
+    return slots
+
+
+def test_what_a_guess_plays_is_in_its_page():
+    offences = []
+    for chapter in course.read(ROOT):
+        slots = named_slots(chapter.notebook)
+        for kind, state in slots.values():
+            for setting in filter(None, state["plays"].split("&") if kind == "Guess" else []):
+                if why := cannot_play(setting, slots):
+                    offences.append(f"{chapter.file}: plays={setting}, but {why}")
+    assert_none(offences, "`plays` sets a picture of its own page")
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("scaling-explorer.d_k=256", ""),
+        ("plane.d_k=256", "the page has scaling-explorer, guess"),
+        ("scaling-explorer.dk=1", "ScalingExplorer takes no such dk"),
+        ("scaling-explorer.d_k=100000", "ScalingExplorer takes no such d_k"),
+        ("scaling-explorer.d_k=4.5", "ScalingExplorer takes no such d_k"),
+        ("scaling-explorer.d_k=four", "d_k needs JSON"),
+    ],
+)
+def test_a_guess_that_plays_nothing_is_named(setting, why):
+    state = attnlib.widgets.ScalingExplorer(d_k=16).state
+    slots = {"scaling-explorer": ("ScalingExplorer", state), "guess": ("Guess", {})}
+    assert cannot_play(setting, slots) == why
+
+
 def test_code_is_as_wide_as_the_text():
     offences = [
         f"{chapter.file}, {cell.id}: {line}"
@@ -370,7 +440,7 @@ def test_code_is_as_wide_as_the_text():
 
 def test_a_solution_is_closed():
     offences = [
-        f"{chapter.file}, {cell.id}"
+        f"{chapter.file}, `{text.splitlines()[0]}`"
         for chapter in course.read(ROOT)
         for section, cell, text in chapter.cells
         if section == "Exercises"
@@ -430,7 +500,7 @@ def test_the_spelling_is_american():
         for number, text in enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
         for found in BRITISH.finditer(text)
     ]
-    assert_none(offenses)
+    assert_none(offenses, "write these words as Americans do")
 
 
 # A term that is also an everyday word: what it looks like as a term.
@@ -438,17 +508,20 @@ AS_A_TERM = {"mean": r"(?:a|the)\s+means?", "rank": r"ranks?(?!\s+correlation)"}
 
 
 def looked_up():
-    """Return the notebooks that stand behind the chapters, in their order."""
+    """Return the notebooks behind the chapters as {file name: notebook}, in their order."""
     files = re.findall(r"- file: (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
     paths = (ROOT / f"{file}.ipynb" for file in files if "/" not in file)
-    return [nbformat.read(path, as_version=4) for path in paths if path.is_file()]
+    return {path.name: nbformat.read(path, as_version=4) for path in paths if path.is_file()}
 
 
 def test_each_term_is_linked_from_its_first_use(chapters):
     glossary = (ROOT / "glossary.md").read_text(encoding="utf-8").partition(":::{glossary}")[2]
     terms = re.findall(r"^(?![:#])\S.*$", glossary, re.MULTILINE)
     assert len(terms) > 70
-    book = "\n".join(map(prose, [*chapters.values(), *looked_up()]))
+    pages = chapters | looked_up()
+    proses = [*map(prose, pages.values())]
+    book = "\n".join(proses)
+    ends = [*itertools.accumulate(len(text) + 1 for text in proses)]
     unlinked = re.sub(r"\{term\}`[^`]*`", lambda role: " " * len(role[0]), book)
     offences = []
     for term in terms:
@@ -460,7 +533,8 @@ def test_each_term_is_linked_from_its_first_use(chapters):
             offences.append(f"{term}: no chapter and no page to look things up in links to it")
         elif used and used.start() < linked.start():
             around = " ".join(book[max(0, used.start() - 60) : used.end() + 40].split())
-            offences.append(f"{term}: used before its link, in ...{around}...")
+            file = [*pages][bisect.bisect(ends, used.start())]
+            offences.append(f"{file}: {term}: used before its link, in ...{around}...")
     assert_none(offences, "link a term as {term}`...` where the chapters use it first")
 
 
@@ -479,7 +553,9 @@ def test_citations_and_references_match():
         for key in keys.split(",")
     }
     bibliography = (ROOT / "references.bib").read_text(encoding="utf-8")
-    assert cited == set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
+    known = set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
+    assert_none(sorted(cited - known), "cited, but not in references.bib")
+    assert_none(sorted(known - cited), "in references.bib, but cited nowhere")
 
 
 # Versions
@@ -609,12 +685,12 @@ def texts():
 @pytest.mark.parametrize("pattern", [MACHINE_PATH, UNFINISHED], ids=["machine", "unfinished"])
 def test_no_machine_paths_and_nothing_announced(pattern):
     offences = [
-        f"{name}: {line.strip()[:99]}"
+        f"{name}:{number}: ...{line[max(0, found.start() - 50) : found.end() + 50]}..."
         for name, text in texts()
-        for line in text.splitlines()
-        if pattern.search(line)
+        for number, line in enumerate(text.splitlines(), 1)
+        if (found := pattern.search(line))
     ]
-    assert_none(offences)
+    assert_none(offences, "no path of a machine, nothing unfinished and nothing announced")
 
 
 PLAIN_NUMBER = re.compile(r"\bchapters?(?:\s|\\n|~|&nbsp;)+\d+\b(?!, page)", re.IGNORECASE)
@@ -623,7 +699,8 @@ PLAIN_NUMBER = re.compile(r"\bchapters?(?:\s|\\n|~|&nbsp;)+\d+\b(?!, page)", re.
 def test_chapters_have_their_numbers_in_links_alone():
     """Those `make refresh` renews. "chapter 16, page 547" is said of another book."""
     found = ((name, PLAIN_NUMBER.search(course.NUMBER.sub("", text))) for name, text in texts())
-    assert_none(f"{name}: {plain[0]}" for name, plain in found if plain)
+    offences = [f"{name}: {plain[0]}" for name, plain in found if plain]
+    assert_none(offences, "name a chapter by its number in a link alone")
 
 
 def commands():

@@ -434,7 +434,7 @@ def test_a_token_with_nothing_to_attend_to_gets_b_o(how):
         "bool": {"mask": mask},
         "additive": {"mask": additive(mask)},
         "score_bias": {"score_bias": additive(mask)},
-        "bool and score_bias": {"mask": mask, "score_bias": np.ones((HEADS, N, N))},
+        "bool and score_bias": {"mask": mask, "score_bias": np.tri(N)},
     }[how]
     output, weights = attention(x, **options)
     np.testing.assert_array_equal(output[:, 2], np.broadcast_to(attention.b_o, (BATCH, D_MODEL)))

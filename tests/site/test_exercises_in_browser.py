@@ -381,6 +381,66 @@ def test_by_keyboard(desk):
     assert desk.evaluate("document.activeElement.name") != "run"
 
 
+@pytest.mark.parametrize(
+    ("typed", "left", "then"),
+    [
+        ("if x:\nreturn 1", 0, "if x:\nreturn 1|"),
+        ("if x:\nreturn 1", 3, "if x:\nretur|n 1"),
+        ("if x:\nreturn 1", 10, "if x:\n|return 1"),  # within the spaces that go
+        ("if x:\n", 0, "if x:\n|"),
+        ("if x:\n  x", 1, "if x:\n  |x"),
+    ],
+)
+def test_shift_tab_keeps_the_caret_and_selects_nothing(desk, typed, left, then):
+    slot = slot_of(desk, "my_softmax")
+    area = slot.get_by_role("textbox", name="Your code: my_softmax")
+    slot.evaluate("slot => { slot.code = '' }")
+    area.focus()
+    desk.keyboard.type(typed)
+    for _ in range(left):
+        desk.keyboard.press("ArrowLeft")
+    desk.keyboard.press("Shift+Tab")
+    desk.keyboard.type("|")
+    assert area.input_value() == then
+
+
+def test_a_verdict_says_that_it_is_of_older_code(desk):
+    slot = slot_of(desk, "my_softmax")
+    area = slot.get_by_role("textbox", name="Your code: my_softmax")
+    run(desk, SOFTMAX)
+    old = slot.get_by_text("before your last change")
+    assert old.count() == 0
+    area.fill(f"{SOFTMAX} + 1")
+    assert old.count() == 1 and verdict(slot).startswith("✓ Right")
+    area.fill(SOFTMAX)
+    assert old.count() == 0
+    area.fill("1 +")
+    slot.get_by_role("button", name="Reset").click()
+    assert old.count() == 0 and slot.locator(".verdict").text_content() == ""
+
+
+def test_while_python_starts_the_seconds_are_counted_and_run_waits(browser, site):
+    page = browser.new_page()
+    held = []
+    page.route("**/_static/practice/manifest*.json", lambda route: held.append(route))
+    page.goto(f"{site}/{CHAPTER_2}")
+    slot = slot_of(page, "my_softmax")
+    button = slot.get_by_role("button", name="Run")
+    button.press("Enter")
+    slot.get_by_text("Loading Python ... (1 s)").wait_for()
+    assert button.is_disabled() and page.evaluate("document.activeElement.name") == "run"
+    page.get_by_label("Your code: my_softmax").fill(SOFTMAX)
+    slot.get_by_text("Loading Python ... (").wait_for()
+    held.pop().continue_()
+    slot.get_by_text("before your last change").wait_for(timeout=60_000)
+    page.wait_for_function(
+        "slot => slot.querySelector('[role=status]').textContent.startsWith('Not solved yet')",
+        arg=slot.element_handle(),
+    )
+    assert button.is_enabled()
+    page.context.close()
+
+
 def test_code_is_kept_reset_copied_and_downloaded(browser, site):
     page = browser.new_page()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

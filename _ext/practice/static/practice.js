@@ -14,6 +14,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
   const MOST_TEXT = 20_000; // letters that a run may show; Python itself stops at half of that
   const KEYS = "Ctrl+Enter runs. Esc, then Tab leaves the editor.";
   const SIZE = "The first run loads Python, some 10 MB.";
+  const OLD = "What is said below is of the code before your last change: press Run again.";
   const FROM_DISK = [
     "Python does not start in a page that is opened from disk. To solve this here, show " +
       "the site with ",
@@ -46,8 +47,22 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
   let jobs = 0;
   let clock = 0;
   let source = null; // {manifest, script}, once fetched
-  const listeners = []; // each is told how far Python is
-  const tell = (text) => listeners.forEach((listener) => listener(text));
+  let loading = ""; // how far Python is
+  let began = 0;
+  let seconds = 0; // the timer that counts them
+  const listeners = []; // each is called when one of these changes
+
+  /** Says how far Python is, and how long that has taken: nothing comes while it starts. */
+  function tell(text) {
+    const say = () => {
+      const passed = Math.floor((performance.now() - began) / 1000);
+      loading = text && passed ? `${text} (${passed} s)` : text;
+      for (const listener of listeners) listener();
+    };
+    clearInterval(seconds);
+    if (text) seconds = setInterval(say, 1000);
+    say();
+  }
 
   async function fetchSource() {
     const get = async (name) => {
@@ -63,6 +78,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
 
   async function start() {
     if (worker) return;
+    began = performance.now();
     tell("Loading Python ...");
     const mine = (worker = { terminate() {} }); // until the real one is there
     try {
@@ -210,7 +226,8 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       if (moved === block) return;
       area.setSelectionRange(head, head + block.length);
       put(moved);
-      area.setSelectionRange(head, head + moved.length);
+      const caret = Math.max(head, from + moved.length - block.length);
+      area.setSelectionRange(...(from === to ? [caret, caret] : [head, head + moved.length]));
     }
     function newLine() {
       const { from, value, head } = line();
@@ -391,16 +408,21 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     let own = null; // the reader's code, while the editor shows what came with the address
     let isForeign = false; // it did, and was neither changed nor run by the reader
     let unkept = ""; // said in a browser that keeps nothing
+    let judged = null; // the code that the verdict is of
 
     const fit = () => {
       code.rows = Math.max(6, code.value.split("\n").length + 1);
     };
-    const remind = (loading = "") => {
-      hint.textContent = loading || unkept || (ready ? KEYS : `${KEYS} ${SIZE}`);
+    const remind = () => {
+      const isOld = judged !== null && judged !== trusted();
+      verdict.classList.toggle("old", isOld);
+      hint.textContent = loading || unkept || (isOld && OLD) || (ready ? KEYS : `${KEYS} ${SIZE}`);
     };
-    const say = (text) => {
+    function say(text, of = null) {
       verdict.textContent = text;
-    };
+      judged = of;
+      remind();
+    }
     /** The reader takes over what came with the address, by changing or running it. */
     function accept() {
       isForeign = false;
@@ -444,13 +466,15 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
         output.textContent = lines.textContent = texts.textContent = "";
         output.hidden = lines.hidden = texts.hidden = true;
         stopper.disabled = false;
-        say("Waiting for Python ...");
+        view.run.setAttribute("aria-disabled", true); // disabled, it would lose the focus
+        const tried = trusted();
+        say("Waiting for Python ...", tried);
         run({
-          code: trusted(),
+          code: tried,
           exercise,
           earlier: slots.slice(0, slots.indexOf(slot)).map((other) => other.code),
           began() {
-            say("Running ...");
+            say("Running ...", tried);
           },
           show(text) {
             output.hidden = false;
@@ -460,11 +484,13 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
             const { passed, message, lines: own } = result;
             if (document.activeElement === stopper) view.run.focus();
             stopper.disabled = true;
+            view.run.removeAttribute("aria-disabled");
             if (passed) solved.add(exercise.key);
             say(
               passed
                 ? `✓ ${message}`
                 : message || (output.hidden ? "Done. It prints nothing." : "Done."),
+              tried,
             );
             lines.hidden = !own.length;
             lines.textContent = own.join("\n");
