@@ -25,7 +25,7 @@ install ready:
 	@"$(PYTHON)" tools/install.py $(PART)
 
 book: ready ## build the site into _build/html
-	@$(VENV) -m tools.build
+	@$(VENV) -m tools.build $(SERVED)
 
 pdf: install book browser ## print the built site as one book, _build/attention-by-hand.pdf
 	@$(VENV) -m tools.pdf
@@ -33,12 +33,13 @@ pdf: install book browser ## print the built site as one book, _build/attention-
 sheets: book ## copy the course without the solutions of its exercises into _build/sheets, with its pages
 	@$(VENV) -m tools.sheets
 
+serve: SERVED := --served
 serve: book ## build the site and show it at http://localhost:8000 (PORT=8000)
 	@$(VENV) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT) || \
 		{ echo "Nothing is served. If port $(PORT) is in use: make serve PORT=8001" >&2; exit 1; }
 
 lab: install ## open the chapters in JupyterLab
-	@$(VENV) -m jupyterlab chapters
+	@$(VENV) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) chapters
 
 browser: ready ## find or install the browser that the tests drive
 	@"$(PYTHON)" tools/install.py --browser

@@ -9,6 +9,7 @@ from _ext import assets
 from _ext.assets import JAVASCRIPT, Minified, minify, names_in, used_rules, without_unread
 from attnlib.widgets.kit import modules
 from tests.conftest import ROOT
+from tests.helpers import raises
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,7 @@ def test_rules_without_an_element_go(style, used):
             'import { three } from "../kit/numbers.js";\n',
             "imports three, which kit does not export",
         ),
+        ('import { a } from "./old.js";\n', "imports ./old.js, which is not there"),
     ],
 )
 def test_what_cannot_be_joined_is_refused(tmp_path, monkeypatch, script, got):
@@ -124,3 +126,9 @@ def test_what_cannot_be_joined_is_refused(tmp_path, monkeypatch, script, got):
     monkeypatch.setattr(modules, "_paths", lambda suffix: paths | {"new": [file]})
     with pytest.raises(ValueError, match=f"the module new .*{re.escape(got)}"):
         modules.source("new")
+
+
+def test_a_widget_without_a_file_names_it():
+    for read, end in ((modules.source, "js"), (modules.style, "css")):
+        with raises(ValueError, f"the widget needs attnlib/widgets/new/new.{end}: write it"):
+            read("new")

@@ -129,7 +129,7 @@ def test_a_stale_notebook_is_named_in_one_line_and_stops_nothing(book, monkeypat
     monkeypatch.setattr(build, "stale", lambda: ["chapters/01.ipynb", "errata.ipynb"])
     for _ in range(2):
         assert build.main() == 0
-        assert capsys.readouterr().out.splitlines()[-2] == (
+        assert capsys.readouterr().out.splitlines()[-3] == (
             "The code of chapters/01.ipynb, errata.ipynb is newer than the outputs: "
             "run `make refresh`."
         )
@@ -137,10 +137,19 @@ def test_a_stale_notebook_is_named_in_one_line_and_stops_nothing(book, monkeypat
 
 def test_what_the_pages_go_without_is_said_again_at_the_end(book, capsys):
     assert build.main() == 0
-    assert "The pages go without the encoder: " in capsys.readouterr().out.splitlines()[-2]
+    assert "The pages go without the encoder: " in capsys.readouterr().out.splitlines()[-3]
     (build.BUILD / "encoder").mkdir()
     assert build.main() == 0
     assert "go without" not in capsys.readouterr().out
+
+
+def test_at_the_end_stands_how_to_open_the_site_unless_it_is_about_to_be_served(book, capsys):
+    (build.BUILD / "encoder").mkdir(parents=True)
+    assert build.main() == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.endswith("/html/index.html") and last.endswith("make serve")
+    assert build.main(is_served=True) == 0
+    assert capsys.readouterr().out == "Nothing has changed since the last build.\n"
 
 
 def test_a_disk_that_takes_nothing_is_one_line(book, monkeypatch):

@@ -181,7 +181,7 @@ def test_an_error_names_the_cell(plain):
     chapter = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_markdown_cell("{kbd}`x`", id="cell-7")]
     )
-    with raises(PlainError, "cell cell-7: the role {kbd} has no plain form"):
+    with raises(PlainError, "cell cell-7 (`{kbd}`x``): the role {kbd} has no plain form"):
         plain_notebook(chapter, plain, "A Book", "", "a.whl")
 
 

@@ -113,8 +113,11 @@ def build():
     return ""
 
 
-def main():
-    """Build, one build at a time, and say where to open the site; return what to exit with."""
+def main(is_served=False):
+    """Build, one build at a time, and say where to open the site; return what to exit with.
+
+    Where it is about to be served, its server says that.
+    """
     try:
         with lock(__file__):
             problem = build()
@@ -128,10 +131,13 @@ def main():
         say(f"The pages go without {' and '.join(lost)}: the first lines above say why.")
     if old := stale():
         say(f"The code of {', '.join(old)} is newer than the outputs: run `make refresh`.")
-    say(f"Open {(SITE / 'index.html').as_uri()} or run `make serve`.")
+    if not is_served:
+        say(f"To read: {(SITE / 'index.html').as_uri()}")
+        say("To solve the exercises in the page, too: make serve")
     return 0
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--served", action="store_true", help="it is about to be served")
+    sys.exit(main(parser.parse_args().served))

@@ -1,10 +1,13 @@
 """Run jupyter-book for a build: `python -m tools.jupyter_book build ...`.
 
 Called by its own command, it writes color codes even into a file, and where Sphinx has said what
-stopped it, such as a full disk, it adds two pages of its own calls to that.
+stopped it, such as a full disk, it adds two pages of its own calls to that. Where it says in a box
+how to open the site, `tools.build` says more. And Sphinx says of each script that it copies anew,
+which the build then makes smaller, that it overwrites it.
 """
 
 import gc
+import logging
 import sys
 
 # Where they are installed, jsonschema loads a parser of web addresses for a second and more, and
@@ -12,7 +15,7 @@ import sys
 # both do without a module that is None.
 sys.modules |= dict.fromkeys(["rfc3987_syntax", "scipy"])
 
-from jupyter_book.cli.main import main as jupyter_book  # noqa: E402
+from jupyter_book.cli import main as cli  # noqa: E402
 from sphinx.util.console import color_terminal, nocolor  # noqa: E402
 
 
@@ -23,8 +26,11 @@ def main():
     # A build makes millions of nodes that live until its end. To look for garbage among them would
     # take a fifth of its time.
     gc.disable()
+    logging.getLogger("sphinx.sphinx.util.fileutil").setLevel(logging.WARNING)
+    box = vars(cli).get("_message_box")
+    cli._message_box = lambda text, color="", **how: color and box(text, color, **how)
     try:
-        jupyter_book()
+        cli.main()
     except KeyboardInterrupt:
         raise SystemExit(1) from None
     except RuntimeError as error:

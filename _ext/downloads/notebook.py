@@ -38,7 +38,8 @@ def plain_notebook(notebook, plain, title, address, wheel):
         try:
             cells += plain_cells(cell, plain)
         except PlainError as error:
-            raise PlainError(f"cell {cell.id}: {error}") from None
+            first_line = cell.source.partition("\n")[0]
+            raise PlainError(f"cell {cell.id} (`{first_line}`): {error}") from None
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
     torch = re.search(r"^\s*(?:import|from) torch\b", code, re.MULTILINE)
     words = INSTALL.format(book=f"[{title}]({address})" if address else f"*{title}*")

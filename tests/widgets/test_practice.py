@@ -270,6 +270,8 @@ def test_quiz_counts():
         Quiz(["x"], key="q")
     with pytest.raises(ValueError, match="key needs small letters"):
         Quiz(QUESTIONS, key="Q")
+    with pytest.raises(ValueError, match=r"needs attnlib/.*none[.]toml: write it"):
+        Quiz.for_chapter("none")
     quiz = Quiz(QUESTIONS, key="q")
     assert quiz.chosen == [-1, -1]
     score = "[data-part=score]"

@@ -76,7 +76,7 @@ def source(name):
 @functools.cache
 def style(name):
     """Return a style: that of a widget, of one of its views, or "kit"."""
-    return "".join(path.read_text(encoding="utf-8") for path in _paths("css")[name])
+    return "".join(path.read_text(encoding="utf-8") for path in _files(name, "css"))
 
 
 def has_style(name):
@@ -91,13 +91,16 @@ def _read(name):
     Raises
     ------
     ValueError
-        If an import or an export has another form than above, or a name is not exported.
+        If there is no such file, an import or an export has another form than above, or a name is
+        not exported.
     """
     imports, text = {}, ""
-    for path in _paths("js")[name]:
+    for path in _files(name, "js"):
         content = path.read_text(encoding="utf-8")
         for names, address in _IMPORT.findall(content):
             other = _name(Path(os.path.normpath(path.parent / address)))
+            if other not in _paths("js"):
+                raise ValueError(f"the module {name} imports {address}.js, which is not there")
             imports.setdefault(other, []).extend(re.findall(r"\w+", names))
         text += _IMPORT.sub("", content)
     if unread := _UNREAD.search(_EXPORT.sub("", text)):
@@ -109,6 +112,13 @@ def _read(name):
             raise ValueError(f"the module {name} imports {missing}, which {other} does not export")
     imports.pop(name, None)  # the files of the kit import each other
     return imports, text
+
+
+def _files(name, suffix):
+    """Return the files of a module or a style."""
+    if name not in _paths(suffix):
+        raise ValueError(f"the widget needs attnlib/widgets/{name}/{name}.{suffix}: write it")
+    return _paths(suffix)[name]
 
 
 @functools.cache

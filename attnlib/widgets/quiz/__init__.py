@@ -47,7 +47,8 @@ class Quiz(CourseWidget):
         """
         path = Path(__file__).parent / "questions" / f"{name}.toml"
         if not path.is_file():
-            raise ValueError(f"name needs a chapter that has a quiz; got {name!r}")
+            file = f"attnlib/widgets/quiz/questions/{name}.toml"
+            raise ValueError(f"the quiz of {name!r} needs {file}: write it")
         questions = tomllib.loads(path.read_text(encoding="utf-8"))["questions"]
         return cls(questions, key=f"{name}-quiz")
 
