@@ -231,6 +231,9 @@ def test_an_error_inside_of_the_checker_shows_the_line_too():
     answer = run("def my_softmax(scores):\n    return scores[99]", exercise)
     assert answer.message.startswith("my_softmax raised IndexError: index 99 is out of bounds")
     assert answer.lines == ["Line 2 in my_softmax: return scores[99]"]
+    absent = run("def my_softmax(scores):\n    import no_such_module", exercise)
+    assert absent.message.endswith(" A page has NumPy, attnlib and Python's own modules.")
+    assert absent.lines == ["Line 2 in my_softmax: import no_such_module"]
     missing = run("def softmax(scores): return 1", exercise)
     assert missing.message == "The checker looks for my_softmax, and there is none: keep that name."
 

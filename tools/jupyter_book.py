@@ -26,7 +26,7 @@ def main():
     # A build makes millions of nodes that live until its end. To look for garbage among them would
     # take a fifth of its time.
     gc.disable()
-    logging.getLogger("sphinx.sphinx.util.fileutil").setLevel(logging.WARNING)
+    logging.getLogger("sphinx.sphinx.util.osutil").setLevel(logging.WARNING)
     box = vars(cli).get("_message_box")
     cli._message_box = lambda text, color="", **how: color and box(text, color, **how)
     try:

@@ -144,6 +144,7 @@ leak_test = Checker(
         "Only the last token has an effect: either you change no other one, or each round "
         "overwrites the answer of the round before.",
         *looking_at(lambda moved: moved[:-1, -1]),
+        lambda attention: bool((abs(differences(attention)[:-1, -1]) > 1e-9).any()),  # not NaN
         "You never change the last token, so you miss a leak from it. range(n - 1) ends too soon.",
         *looking_at(lambda moved: np.triu(moved, k=1)[:, :-1]),
         "You never change token 1, so you miss a leak from it into output 0.",
@@ -177,6 +178,8 @@ leak_test = Checker(
         "You do not change the values, but the future can leak through them, too. Change token j "
         "in all three.",
         *tested(change=(1, 1, 0)),
+        *tested(change=(0, 1, 0)),
+        *tested(change=(1, 0, 0)),
         "You do not change the queries, but the future can leak through them, too. Change token j "
         "in all three.",
         *tested(change=(0, 1, 1)),
