@@ -6,14 +6,14 @@ VENV := .venv/bin/python
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help install ready browser book pdf serve lab test faults lint refresh train atlas bench sheets lock licenses clean
+.PHONY: help install ready browser book pdf serve lab check test faults lint refresh train atlas bench sheets lock licenses clean
 
 # Some images of containers set it. Then each kernel and each build would compile all packages anew,
 # which takes longer than what it then does.
 unexport PYTHONDONTWRITEBYTECODE
 
 # The course's matrices are small: more threads wait for each other longer than they compute.
-book pdf serve sheets test faults refresh train atlas bench: export OMP_NUM_THREADS := 1
+book pdf serve sheets check test faults refresh train atlas bench: export OMP_NUM_THREADS := 1
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -44,8 +44,20 @@ lab: install ## open the chapters in JupyterLab
 browser: ready ## find or install the browser that the tests drive
 	@"$(PYTHON)" tools/install.py --browser
 
+PYTEST := -m pytest --nbval --nbval-current-env -n 2 --dist loadfile --no-loadscope-reorder
+# What looks at each chapter and each widget, wherever it is; and in the browser the chapters named.
+LOOK := $(addprefix tests/,$(addsuffix .py,test_course test_exercises test_house \
+	test_model_map test_symbols site/test_site widgets/test_all_widgets))
+NAMED = $(wildcard $(NOTEBOOKS))
+VISIT = tests/site/test_visits.py::test_a_visit_leaves_nothing_behind
+SCREEN = tests/site/test_frame.py::test_the_first_screen_has_the_picture_and_its_main_control
+
+check: install book browser ## build the site and run what a new chapter or widget can break (NOTEBOOKS=chapters/02-*.ipynb)
+	@$(VENV) $(PYTEST) $(LOOK) $(NAMED) $(NAMED:%.ipynb='$(VISIT)[%.html]') \
+		$(patsubst chapters/%.ipynb,'$(SCREEN)[%]',$(filter chapters/%,$(NAMED)))
+
 test: install book browser ## build the site and run every test
-	@$(VENV) -m pytest --nbval --nbval-current-env --doctest-modules -n 2 --dist loadfile --no-loadscope-reorder
+	@$(VENV) $(PYTEST) --doctest-modules
 
 faults: install book ## plant faults in a copy of the checkout and say what happened (Linux, as root)
 	@$(VENV) -m tools.faults
