@@ -416,8 +416,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     const remind = () => {
       const isOld = judged !== null && judged !== trusted();
       verdict.classList.toggle("old", isOld);
-      hint.textContent =
-        loading || unkept || (isOld && OLD) || (ready ? KEYS : `${KEYS} ${SIZE}`);
+      hint.textContent = loading || unkept || (isOld && OLD) || (ready ? KEYS : `${KEYS} ${SIZE}`);
     };
     function say(text, of = null) {
       verdict.textContent = text;
