@@ -313,10 +313,11 @@ def test_a_model_refuses_tokens_and_caches():
             call(3)
     with raises(TypeError, "cache must be a Cache of the model; got KeyValueCache"):
         model([1], cache=KeyValueCache())
-    with raises(ValueError, "cache must have the windows of the model's layers, [None, None]; "
-                "got [3, None]"):  # fmt: skip
-        model([1], cache=random_model(windows=[3, None]).cache())
-    cache = model.cache()
+    cache = random_model().cache()
+    for of_another in (cache, copy.deepcopy(cache)):
+        with raises(ValueError, "cache must be that of this model; got that of another model"):
+            model([1], cache=of_another)
+    cache = copy.deepcopy(model.cache())  # still that of this model
     model([[1, 2]], cache=cache)
     with raises(ValueError, "keys must have the shape of those in the cache, (1, 2, 2, 5), the "
                 "number of tokens apart; got (3, 2, 1, 5)"):  # fmt: skip

@@ -104,7 +104,9 @@ def test_dtypes_shapes_and_inputs_of_the_delta_rule(dtype):
 
 def test_refuses():
     q, k, v = (x[0, 0] for x in arrays())
-    as_many = f"queries and keys must be as many, one a token; got {(4, D_K)} and {(N, D_K)}"
+    as_many = (
+        f"queries and keys must be equal in number, one per token; got {(4, D_K)} and {(N, D_K)}"
+    )
     for call in (linear_attention, lambda *x: delta_rule(*x, np.ones(N))):
         with raises(ValueError, as_many):
             call(q[:4], k, v)

@@ -224,7 +224,7 @@ def test_expected_tokens():
     ("arguments", "message"),
     [
         (([0.5, 0.6], [0.5, 0.5], 0, 0.1), "target must be one row of probabilities"),
-        (([0.5, 0.5], [1.0], 0, 0.1), "the same tokens"),
+        (([0.5, 0.5], [1.0], 0, 0.1), "target and draft must have one shape"),
         (([0.5, 0.5], [1.0, 0.0], 1, 0.1), "token 1 has the probability 0"),
     ],
 )
