@@ -5,7 +5,9 @@ mathematics can trust, or says what was needed and what came. The arrays that co
 caller's own, so they must not be written to.
 """
 
+import contextlib
 import math
+import sys
 from numbers import Integral, Real
 
 import numpy as np
@@ -118,11 +120,9 @@ def read_ids(tokens, n_tokens=None):
 
 def read_dtype(dtype):
     """Return `dtype` as float16, float32 or float64, and refuse all else."""
-    try:
+    with contextlib.suppress(TypeError):  # no dtype is answered below, in the words for a wrong one
         dtype = np.dtype(dtype).type
-    except TypeError:
-        pass  # no dtype at all is answered below, in the same words as a wrong one
-    if dtype not in FLOATS:
+    if not isinstance(dtype, type) or dtype not in FLOATS:
         raise TypeError(f"dtype must be float16, float32 or float64; got {dtype!r}")
     return dtype
 
@@ -133,6 +133,8 @@ def read_size(number, name, least=0, below=None):
         raise TypeError(f"{name} must be a whole number; got {number!r}")
     if number < least:
         raise ValueError(f"{name} must be {least} or more; got {number}")
+    if number > sys.maxsize:
+        raise ValueError(f"{name} must be at most {sys.maxsize}; got {number}")
     if below is not None and number >= below:
         raise ValueError(f"{name} must be from {least} to {below - 1}; got {number}")
     return int(number)

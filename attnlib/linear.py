@@ -79,9 +79,8 @@ def delta_rule(queries, keys, values, beta):
     queries, keys : array, shape (..., n, d_k)
     values : array, shape (..., n, d_v)
         float16, float32 or float64. The leading axes broadcast against each other.
-    beta : array of float, shape (..., n)
-        How much of the difference is written, 0 to 1 for keys of length 1. Its leading axes
-        broadcast to those of the others.
+    beta : array of float, broadcasting to (..., n)
+        How much of the difference is written, 0 to 1 for keys of length 1.
 
     Returns
     -------

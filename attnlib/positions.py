@@ -158,7 +158,7 @@ def rotary(
         "interleaved": (slice(0, None, 2), slice(1, None, 2)),
         "halves": (slice(None, d // 2), slice(d // 2, None)),
     }
-    if layout not in list(pairs):
+    if not (isinstance(layout, str) and layout in pairs):
         raise ValueError(f'layout must be "interleaved" or "halves"; got {layout!r}')
     frequencies = read_vector(frequencies, "frequencies", d // 2)
     if frequencies is None:
@@ -394,7 +394,7 @@ def _read_stretch(stretch):
     if not isinstance(stretch, dict):
         raise TypeError(f"stretch must be a dict; got {type(stretch).__name__}")
     rule = stretch.get("rope_type", stretch.get("type"))
-    if rule not in list(_STRETCHES):
+    if not (isinstance(rule, str) and rule in _STRETCHES):
         raise ValueError(f"rope_type must be one of {', '.join(_STRETCHES)}; got {rule!r}")
     optional = _YARN if rule == "yarn" else {}
     given = {name: value for name, value in stretch.items() if name not in ("rope_type", "type")}

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from attnlib import EncoderLayer, KeyValueCache, delta_rule, ledger, softmax
 from attnlib.models import Cache, CausalLM, causal_lm
 from tests.helpers import NOT_FLOATS, raises, steady, stirred
+from tools.measure_writer import kept
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when transformers is imported
 pytestmark = pytest.mark.filterwarnings("error")
@@ -295,6 +296,19 @@ def test_tokens_are_drawn_as_often_as_they_are_probable():
     assert model.write([3, 8], 1, top_k=1, rng=Least(np.random.PCG64(0)))[-1] == logits.argmax()
     first, second = (model.write([1], 9, rng=np.random.default_rng(5)) for _ in range(2))
     assert (first == second).all()
+
+
+@pytest.mark.parametrize("top_k", [None, 3])
+@pytest.mark.parametrize("top_p", [1e-9, 0.3, 0.7, 1.0])
+def test_the_most_probable_tokens_together_have_top_p(top_k, top_p):
+    """`kept` measures the trained writer; it is another implementation."""
+    model, n = random_model(), 5_000
+    expected = kept(softmax(model([3, 8])[-1].astype(float)), top_k, top_p)
+    options = {"top_k": top_k, "top_p": top_p, "rng": np.random.default_rng(0)}
+    drawn = model.write(np.tile([3, 8], (n, 1)), 1, **options)[:, -1]
+    shares = np.bincount(drawn, minlength=17) / n
+    assert np.abs(shares - expected).max() < 4 * (0.25 / n) ** 0.5
+    assert (shares[expected == 0] == 0).all()
 
 
 # Errors
