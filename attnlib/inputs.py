@@ -13,6 +13,7 @@ from numbers import Integral, Real
 import numpy as np
 
 FLOATS = (np.float16, np.float32, np.float64)
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def quiet_nan(function):
@@ -161,15 +162,15 @@ def read_scale(scale, queries, *others):
     """Return `scale` as a Python float that the arrays' dtype can hold, 1 / sqrt(d_k) if None."""
     if scale is None:
         return 1 / math.sqrt(queries.shape[-1])
-    scale, wide = read_number(scale, "scale"), wide_dtype(np.result_type(queries, *others))
-    if abs(scale) > np.finfo(wide).max:
-        raise ValueError(f"scale must be finite in {wide}; got {scale}")
+    scale = read_number(scale, "scale")
+    if abs(scale) > LARGEST and wide_dtype(np.result_type(queries, *others)) == np.float32:
+        raise ValueError(f"scale must be finite in float32; got {scale}")
     return scale
 
 
 def read_flag(flag, name):
     """Return `flag` as a bool, and refuse all else: of other things most count as true."""
-    if not isinstance(flag, bool | np.bool):
+    if type(flag) is not bool and not isinstance(flag, np.bool):
         raise TypeError(f"{name} must be True or False; got {flag!r}")
     return bool(flag)
 
@@ -198,7 +199,8 @@ def read_function(function, name):
 
 def read_result(result, name, shape, kinds="f"):
     """Return what a caller's function has returned as an array, if it has this shape and kind."""
-    result = read_array(result, f"what {name} returns")
+    if type(result) is not np.ndarray:
+        result = read_array(result, f"what {name} returns")
     if result.dtype.kind not in kinds:
         needed = {"f": "floats", "b": "True and False", "iu": "whole numbers"}[kinds]
         raise TypeError(f"{name} must return {needed}; got {result.dtype}")
@@ -256,7 +258,7 @@ def scores_shape(x, memory):
 def fits(shape, other):
     """Return whether an array of this shape broadcasts to the other shape."""
     sizes = zip(shape[::-1], other[::-1], strict=False)
-    return len(shape) <= len(other) and all(one in (1, size) for one, size in sizes)
+    return len(shape) <= len(other) and not [one for one, size in sizes if one not in (1, size)]
 
 
 def read_mask(mask, shape, name="mask"):

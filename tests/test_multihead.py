@@ -627,7 +627,10 @@ def fields(**changes):
             "w_q must have a multiple of n_heads = 4 columns; got 6",
         ),
         ({"b_q": np.ones(5)}, "b_q must have shape (6,), one entry per column of w_q; got (5,)"),
-        ({"b_v": np.ones((1, 8))}, "b_v must have shape (8,), as w_v has columns; got (1, 8)"),
+        (
+            {"b_v": np.ones((1, 8))},
+            "b_v must have shape (8,), one entry per column of w_v; got (1, 8)",
+        ),
         ({"w_k": [[1.0], [1.0, 2.0]]}, "w_k must have rows of one length; got unequal rows"),
     ],
 )
