@@ -6,7 +6,16 @@ attention in this library shares: they trust their arrays, which `inputs` has re
 
 import numpy as np
 
-from attnlib.inputs import quiet_nan, read_axis, read_floats, read_inputs, read_mask, read_scale
+from attnlib.inputs import (
+    quiet_nan,
+    read_axis,
+    read_flag,
+    read_floats,
+    read_inputs,
+    read_mask,
+    read_scale,
+    wide_dtype,
+)
 
 
 @quiet_nan
@@ -51,7 +60,7 @@ def softmax(scores, axis=-1):
     """
     scores = read_floats(scores, "scores")
     axis = read_axis(axis, scores)
-    wide = np.promote_types(scores.dtype, np.float32)  # a sum can pass float16's 65504
+    wide = wide_dtype(scores.dtype)
     return softmax_in_place(scores.astype(wide), axis).astype(scores.dtype, copy=False)
 
 
@@ -110,8 +119,8 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
     """
     queries, keys, values = read_inputs(queries, keys, values)
     mask = read_mask(mask, (*queries.shape[:-1], keys.shape[-2]))
-    scale = read_scale(scale, d_k=queries.shape[-1])
-    return attend(queries, keys, values, mask, causal, scale)
+    scale = read_scale(scale, queries, keys, values)
+    return attend(queries, keys, values, mask, read_flag(causal, "causal"), scale)
 
 
 def attend(queries, keys, values, mask, causal, scale, cap=None, sink=None):
@@ -120,7 +129,7 @@ def attend(queries, keys, values, mask, causal, scale, cap=None, sink=None):
     `cap` and `sink`, shape (n_heads,), are those of `MultiHeadAttention`.
     """
     dtype = np.result_type(queries, keys, values)
-    wide = np.promote_types(dtype, np.float32)  # a score can pass float16's 65504
+    wide = wide_dtype(dtype)
     keys, values = keys.astype(wide, copy=False), values.astype(wide, copy=False)
     # Scaling the queries gives the same scores as scaling S, with fewer products.
     scores = (queries.astype(wide, copy=False) * scale) @ keys.mT  # (..., n_q, n_k)

@@ -8,11 +8,13 @@ from attnlib.attention import block_scores, weighted_sum
 from attnlib.inputs import (
     quiet_nan,
     read_axis,
+    read_flag,
     read_floats,
     read_inputs,
     read_mask,
     read_scale,
     read_size,
+    wide_dtype,
 )
 
 # e^30 is about 1e13: such exponentials, times values between these, stay inside float32, and so
@@ -72,11 +74,11 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
     *leading, n_q, d_k = queries.shape
     n_k, d_v = values.shape[-2:]
     dtype = np.result_type(queries, keys, values)
-    wide = np.promote_types(dtype, np.float32)
+    wide, causal = wide_dtype(dtype), read_flag(causal, "causal")
     mask = read_mask(mask, (*leading, n_q, n_k))
     if mask is not None:
         mask = np.broadcast_to(mask, (*leading, n_q, n_k))
-    scale = read_scale(scale, d_k)
+    scale = read_scale(scale, queries, keys, values)
     block = read_size(block, "block", least=1)
     keys = np.broadcast_to(keys, (*leading, n_k, d_k))
     values = np.broadcast_to(values, (*leading, n_k, d_v))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnlib.inputs import read_size
+from attnlib.inputs import read_size, read_tokens
 
 
 @dataclass(eq=False)
@@ -49,6 +49,9 @@ class KeyValueCache:
         if self.window is not None:
             self.window = read_size(self.window, "window", least=1)
         self.n, self.keys, self.values = 0, None, None
+        # A reference to the attention whose keys and values these are, from its first call on:
+        # a weak one, so that a copy of the cache is still that of this attention.
+        self.attention = None
 
     @property
     def n_kept(self):
@@ -66,9 +69,18 @@ class KeyValueCache:
 
         Raises
         ------
+        TypeError
+            If they do not hold floats.
         ValueError
-            If they do not have the batch, the heads and the widths of what is kept.
+            If they do not fit each other, or do not have the batch, the heads and the widths of
+            what is kept.
         """
+        keys, values = read_tokens(keys, "keys", None), read_tokens(values, "values", None)
+        if keys.shape[:-1] != values.shape[:-1]:
+            raise ValueError(
+                "keys and values must have one shape, their last axis apart; "
+                f"got {keys.shape} and {values.shape}"
+            )
         n_new = keys.shape[-2]
         if self.keys is not None:
             for name, new, kept in (("keys", keys, self.keys), ("values", values, self.values)):

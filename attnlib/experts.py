@@ -8,13 +8,15 @@ from attnlib.attention import softmax
 from attnlib.inputs import (
     quiet_nan,
     read_function,
+    read_list,
     read_matrix,
+    read_result,
     read_size,
     read_tokens,
     read_vector,
 )
 from attnlib.masks import top_k_mask
-from attnlib.multihead import project
+from attnlib.projections import project
 
 
 @dataclass(eq=False)
@@ -68,7 +70,7 @@ class MixtureOfExperts:
         self.w_router = read_matrix(self.w_router, "w_router")
         n_experts = self.w_router.shape[1]
         self.b_router = read_vector(self.b_router, "b_router", n_experts)
-        self.experts = list(self.experts)
+        self.experts = read_list(self.experts, "experts")
         if len(self.experts) != n_experts:
             raise ValueError(
                 f"experts must be as many as w_router has columns, {n_experts}; "
@@ -93,21 +95,25 @@ class MixtureOfExperts:
     @quiet_nan
     def route(self, x):
         """Return the weight of each expert for each token, (..., n, n_experts); most are 0."""
-        x = read_tokens(x, "x", self.w_router.shape[0])
+        return self._route(read_tokens(x, "x", self.w_router.shape[0]))
+
+    def _route(self, x):
         logits = project(x, self.w_router, self.b_router)
         return softmax(np.where(top_k_mask(logits, self.k), logits, -np.inf))
 
     @quiet_nan
     def __call__(self, x):
         """Return what the chosen experts make of each token, (..., n, d_model)."""
-        weights = self.route(x)
         x = read_tokens(x, "x", self.w_router.shape[0])
+        weights = self._route(x)
         output = np.zeros_like(x)
         for number, expert in enumerate(self.experts):
             weight = weights[..., number]
             sent = weight != 0  # NaN is sent, too, and stays NaN
             if sent.any():
-                added = weight[sent][:, None] * expert(x[sent])
+                tokens = x[sent]  # (n_sent, d_model)
+                made = read_result(expert(tokens), f"experts[{number}]", tokens.shape)
+                added = weight[sent][:, None] * made
                 output = output.astype(np.result_type(output, added), copy=False)
                 output[sent] += added
         return output

@@ -12,11 +12,12 @@ from attnlib.inputs import (
     read_function,
     read_matrix,
     read_number,
+    read_result,
     read_tokens,
     read_vector,
     widen,
 )
-from attnlib.multihead import project
+from attnlib.projections import project
 
 try:
     from scipy.special import erf
@@ -179,13 +180,14 @@ def feed_forward(x, w_1, b_1, w_2, b_2, activation=relu):
     Returns
     -------
     array, shape (..., n, d_model)
+        Only the activation works a float16 out in float32: a product that passes 65504 is infinite.
 
     Raises
     ------
     TypeError
         If an array does not hold floats, or `activation` cannot be called.
     ValueError
-        If the shapes do not fit.
+        If the shapes do not fit, or `activation` changes them.
 
     Source
     ------
@@ -244,7 +246,9 @@ class FeedForward:
     def __call__(self, x):
         """Return what the network makes of each token, (..., n, d_model)."""
         x = read_tokens(x, "x", self.w_1.shape[0])
-        return project(self.activation(project(x, self.w_1, self.b_1)), self.w_2, self.b_2)
+        hidden = project(x, self.w_1, self.b_1)  # (..., n, d_ff)
+        hidden = read_result(self.activation(hidden), "activation", hidden.shape)
+        return project(hidden, self.w_2, self.b_2)
 
 
 @dataclass(eq=False)
@@ -331,7 +335,7 @@ class SwiGLU(_GatedNetwork):
         read_function(self.activation, "activation")
 
     def _pass(self, gate, up):
-        return self.activation(gate) * up
+        return read_result(self.activation(gate), "activation", gate.shape) * up
 
 
 @dataclass(eq=False)

@@ -3,7 +3,15 @@
 import numpy as np
 
 from attnlib.attention import block_scores, may_attend, softmax_in_place, weighted_sum
-from attnlib.inputs import quiet_nan, read_floats, read_inputs, read_mask, read_scale
+from attnlib.inputs import (
+    quiet_nan,
+    read_flag,
+    read_floats,
+    read_inputs,
+    read_mask,
+    read_scale,
+    wide_dtype,
+)
 
 
 @quiet_nan
@@ -59,7 +67,7 @@ def softmax_backward(weights, grad_weights):
             f"got {weights.shape} and {grad_weights.shape}"
         )
     dtype = np.result_type(weights, grad_weights)
-    wide = np.promote_types(dtype, np.float32)  # a sum over the keys can pass float16's 65504
+    wide = wide_dtype(dtype)
     weights, grad_weights = weights.astype(wide), grad_weights.astype(wide)
     return _softmax_backward(weights, grad_weights).astype(dtype, copy=False)
 
@@ -122,7 +130,7 @@ def attention_backward(queries, keys, values, grad_output, mask=None, *, causal=
     queries, keys, values = read_inputs(*inputs)
     dtype, shape = np.result_type(queries, keys, values), (*queries.shape[:-1], keys.shape[-2])
     mask = read_mask(mask, shape)
-    scale = read_scale(scale, d_k=queries.shape[-1])
+    scale, causal = read_scale(scale, queries, keys, values), read_flag(causal, "causal")
     grad_output = read_floats(grad_output, "grad_output")
     if grad_output.shape != (*shape[:-1], values.shape[-1]):
         raise ValueError(
@@ -130,7 +138,7 @@ def attention_backward(queries, keys, values, grad_output, mask=None, *, causal=
             f"(..., n_q, d_v) = {(*shape[:-1], values.shape[-1])}; got {grad_output.shape}"
         )
 
-    wide = np.promote_types(dtype, np.float32)  # as in the forward pass
+    wide = wide_dtype(dtype)
     queries, keys, values, grad_output = (
         array.astype(wide, copy=False) for array in (queries, keys, values, grad_output)
     )

@@ -5,12 +5,15 @@ mathematics can trust, or says what was needed and what came. The arrays that co
 caller's own, so they must not be written to.
 """
 
+import contextlib
 import math
+import sys
 from numbers import Integral, Real
 
 import numpy as np
 
 FLOATS = (np.float16, np.float32, np.float64)
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def quiet_nan(function):
@@ -46,9 +49,14 @@ def read_floats(array, name):
     return array
 
 
+def wide_dtype(dtype):
+    """Return float32 at least: a square, a score or a sum can pass float16's 65504."""
+    return np.promote_types(dtype, np.float32)
+
+
 def widen(x):
-    """Return `x` in float32 at least: a square or an exponential can pass float16's 65504."""
-    return x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    """Return `x` in float32 at least, as `wide_dtype` says."""
+    return x.astype(wide_dtype(x.dtype), copy=False)
 
 
 def read_matrix(matrix, name):
@@ -95,23 +103,41 @@ def read_tokens(x, name, width):
     return x
 
 
+def read_ids(tokens, n_tokens=None):
+    """Return tokens as an array of whole numbers (..., n), each below `n_tokens`."""
+    tokens = read_array(tokens, "tokens")
+    if tokens.ndim == 0:
+        raise ValueError("tokens must have an axis (..., n); got a single number")
+    if tokens.size == 0:
+        tokens = tokens.astype(int)  # an empty list counts as float
+    if tokens.dtype.kind not in "iu":
+        raise TypeError(f"tokens must be whole numbers; got {tokens.dtype}")
+    if n_tokens is not None:
+        unknown = (tokens < 0) | (tokens >= n_tokens)
+        if unknown.any():
+            raise ValueError(f"tokens must be from 0 to {n_tokens - 1}; got {tokens[unknown][0]}")
+    return tokens
+
+
 def read_dtype(dtype):
     """Return `dtype` as float16, float32 or float64, and refuse all else."""
-    try:
+    with contextlib.suppress(TypeError):  # no dtype is answered below, in the words for a wrong one
         dtype = np.dtype(dtype).type
-    except TypeError:
-        pass  # no dtype at all is answered below, in the same words as a wrong one
-    if dtype not in FLOATS:
+    if not isinstance(dtype, type) or dtype not in FLOATS:
         raise TypeError(f"dtype must be float16, float32 or float64; got {dtype!r}")
     return dtype
 
 
-def read_size(number, name, least=0):
-    """Return `number` if it can be a size: a whole number, `least` or more."""
+def read_size(number, name, least=0, below=None):
+    """Return `number` if it can be a size: a whole number from `least` on, less than `below`."""
     if not isinstance(number, Integral) or isinstance(number, bool):
         raise TypeError(f"{name} must be a whole number; got {number!r}")
     if number < least:
         raise ValueError(f"{name} must be {least} or more; got {number}")
+    if number > sys.maxsize:
+        raise ValueError(f"{name} must be at most {sys.maxsize}; got {number}")
+    if below is not None and number >= below:
+        raise ValueError(f"{name} must be from {least} to {below - 1}; got {number}")
     return int(number)
 
 
@@ -132,9 +158,36 @@ def read_number(number, name, sign=""):
     return as_float
 
 
-def read_scale(scale, d_k):
-    """Return `scale` as a Python float, 1 / sqrt(d_k) if None."""
-    return 1 / math.sqrt(d_k) if scale is None else read_number(scale, "scale")
+def read_scale(scale, queries, *others):
+    """Return `scale` as a Python float that the arrays' dtype can hold, 1 / sqrt(d_k) if None."""
+    if scale is None:
+        return 1 / math.sqrt(queries.shape[-1])
+    scale = read_number(scale, "scale")
+    if abs(scale) > LARGEST and wide_dtype(np.result_type(queries, *others)) == np.float32:
+        raise ValueError(f"scale must be finite in float32; got {scale}")
+    return scale
+
+
+def read_flag(flag, name):
+    """Return `flag` as a bool, and refuse all else: of other things most count as true."""
+    if type(flag) is not bool and not isinstance(flag, np.bool):
+        raise TypeError(f"{name} must be True or False; got {flag!r}")
+    return bool(flag)
+
+
+def read_list(values, name):
+    """Return `values` as a list."""
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"{name} must be a list; got {type(values).__name__}") from None
+
+
+def read_generator(rng):
+    """Return `rng` if it is a generator of NumPy."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator; got {type(rng).__name__}")
+    return rng
 
 
 def read_function(function, name):
@@ -142,6 +195,18 @@ def read_function(function, name):
     if not callable(function):
         raise TypeError(f"{name} must be a function; got {type(function).__name__}")
     return function
+
+
+def read_result(result, name, shape, kinds="f"):
+    """Return what a caller's function has returned as an array, if it has this shape and kind."""
+    if type(result) is not np.ndarray:
+        result = read_array(result, f"what {name} returns")
+    if result.dtype.kind not in kinds:
+        needed = {"f": "floats", "b": "True and False", "iu": "whole numbers"}[kinds]
+        raise TypeError(f"{name} must return {needed}; got {result.dtype}")
+    if result.shape != shape:
+        raise ValueError(f"{name} must return an array of shape {shape}; got {result.shape}")
+    return result
 
 
 def read_inputs(queries, keys, values):
@@ -190,6 +255,12 @@ def scores_shape(x, memory):
     return (*leading, x.shape[-2], memory.shape[-2])
 
 
+def fits(shape, other):
+    """Return whether an array of this shape broadcasts to the other shape."""
+    sizes = zip(shape[::-1], other[::-1], strict=False)
+    return len(shape) <= len(other) and not [one for one, size in sizes if one not in (1, size)]
+
+
 def read_mask(mask, shape, name="mask", *, is_bias=False):
     """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k).
 
@@ -204,8 +275,7 @@ def read_mask(mask, shape, name="mask", *, is_bias=False):
             f"{name} must be bool (True = may attend) or float (added to the scores); "
             f"got {mask.dtype}"
         )
-    sizes = zip(mask.shape[::-1], shape[::-1], strict=False)
-    if mask.ndim > len(shape) or [one for one, other in sizes if one not in (1, other)]:
+    if not fits(mask.shape, shape):
         raise ValueError(f"{name} must broadcast to (..., n_q, n_k) = {shape}; got {mask.shape}")
     if mask.dtype != bool:
         unusable = np.isnan(mask) | np.isposinf(mask)

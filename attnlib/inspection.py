@@ -8,9 +8,10 @@ from numbers import Integral
 import numpy as np
 
 from attnlib.attention import softmax
-from attnlib.inputs import read_floats
-from attnlib.multihead import MultiHeadAttention, project, split_heads
+from attnlib.inputs import read_floats, read_list
+from attnlib.multihead import MultiHeadAttention, split_heads
 from attnlib.norms import LayerNorm, RMSNorm
+from attnlib.projections import project
 
 
 def lens(model, tokens):
@@ -32,7 +33,7 @@ def lens(model, tokens):
     Raises
     ------
     TypeError
-        If `model` is no CausalLM, or `tokens` holds no whole numbers.
+        If `model` is not a CausalLM, or `tokens` holds no whole numbers.
     ValueError
         If a token is unknown.
 
@@ -73,15 +74,16 @@ def ledger(model, tokens, position, token):
     names : list of str
         "embedding", "layer 1, head 1", ..., "layer 1, feed-forward", ...; and "layer 1, bias" or
         "last norm, bias" where there is one.
-    contributions : array of float64, one a name
+    contributions : array of float64, one per name
         Their sum is the logit, up to rounding.
 
     Raises
     ------
     TypeError
-        If `model` is no CausalLM, a part of it is not from this library, or a number is not whole.
+        If `model` is not a CausalLM, a part of it is not from this library, or a number is not
+        whole.
     ValueError
-        If `tokens` is no vector, a number is out of bounds, or a layer is normed after its sum.
+        If `tokens` is not a vector, a number is out of bounds, or a layer is normed after its sum.
 
     Source
     ------
@@ -162,6 +164,8 @@ def row_ledger(model, sentence, position):
     Kobayashi et al. 2021, *Incorporating Residual and Normalization Layers into Analysis of Masked
     Language Models*, section 3, for one layer.
     """
+    if not hasattr(model, "read"):
+        raise TypeError(f"model must be a MiniLM; got {type(model).__name__}")
     reading = model.read(sentence)
     n = len(reading.tokens)
     position = _read_index(position, "position", -n, n)
@@ -170,7 +174,10 @@ def row_ledger(model, sentence, position):
         name, attention = f"layer {number}", layer.attention
         _check_heads(attention, number)
         if layer.norm_first or layer.norm_1 is None or layer.norm_2 is None:
-            raise ValueError(f"{name} must be normed after its sums (norm_first = False)")
+            raise ValueError(
+                f"{name} must be normed after both of its sums; got norm_first={layer.norm_first}, "
+                f"{'a' if layer.norm_1 else 'no'} norm_1 and {'a' if layer.norm_2 else 'no'} norm_2"
+            )
         x, weights = reading.states[number - 1], reading.weights[number - 1]
         heads = _rows_of_heads(attention, x, weights, position)
         bias = np.zeros(rows.shape[1]) if attention.b_o is None else attention.b_o
@@ -198,7 +205,7 @@ def head_outputs(model, text):
 
     Returns
     -------
-    list of arrays, shape (..., n_heads, n, d_v), one a layer
+    list of arrays, shape (..., n_heads, n, d_v), one per layer
 
     Raises
     ------
@@ -240,7 +247,7 @@ def mean_outputs(model, texts):
 
     Returns
     -------
-    list of arrays, shape (n_heads, d_v), one a layer
+    list of arrays, shape (n_heads, d_v), one per layer
 
     Raises
     ------
@@ -256,7 +263,7 @@ def mean_outputs(model, texts):
     >>> [mean.shape for mean in mean_outputs(model, [[0, 6, 504], [0, 25]])]
     [(4, 32), (4, 32), (4, 32)]
     """
-    of_texts = [head_outputs(model, text) for text in texts]
+    of_texts = [head_outputs(model, text) for text in read_list(texts, "texts")]
     if not of_texts:
         raise ValueError("texts must hold at least one text; got none")
     means = []
@@ -292,7 +299,8 @@ def replace_heads(model, outputs):
     Raises
     ------
     TypeError
-        If `model` has no such layers, `outputs` is no dict of pairs, or an output holds no floats.
+        If `model` has no such layers, `outputs` is not a dict of pairs, or an output holds no
+        floats.
     ValueError
         If there is no such head, or an output does not fit d_v.
 
@@ -312,7 +320,7 @@ def replace_heads(model, outputs):
     >>> bool(np.allclose(same(tokens), model(tokens), rtol=0, atol=1e-12))
     True
     """
-    attentions = list(_attentions(model))
+    attentions, of_layers = _attentions(model), {}
     for place, output in _read_outputs(outputs).items():
         layer = _read_index(place[0], "a layer of outputs", 0, len(attentions))
         attention = attentions[layer]
@@ -323,11 +331,12 @@ def replace_heads(model, outputs):
             raise ValueError(
                 f"the output of head {place} must broadcast to (..., n, {d_v}); got {output.shape}"
             )
-        if not isinstance(attention, _Replaced):
-            attentions[layer] = _Replaced(**vars(attention))
-        elif attention is _attentions(model)[layer]:
-            attentions[layer] = replace(attention, outputs=dict(attention.outputs))
-        attentions[layer].outputs[head] = output
+        of_layers.setdefault(layer, {})[head] = output
+    for layer, of_heads in of_layers.items():
+        attention = attentions[layer]
+        parts = {each.name: getattr(attention, each.name) for each in fields(MultiHeadAttention)}
+        before = getattr(attention, "outputs", {})  # replaced earlier
+        attentions[layer] = _Replaced(**parts, outputs=before | of_heads)
     return _with_attentions(model, attentions)
 
 
@@ -337,13 +346,19 @@ class _Replaced(MultiHeadAttention):
 
     outputs: dict = field(default_factory=dict)
 
-    def __call__(self, x, *args, **options):
-        w_o = self.w_o.reshape(self.n_heads, -1, self.w_o.shape[1])
-        kept = w_o.copy()
+    def __post_init__(self):
+        super().__post_init__()
+        kept = self._strips().copy()
         kept[list(self.outputs)] = 0
         parts = {each.name: getattr(self, each.name) for each in fields(MultiHeadAttention)}
-        own = MultiHeadAttention(**parts | {"w_o": kept.reshape(self.w_o.shape)})
-        output, weights = own(x, *args, **options)
+        self.others = MultiHeadAttention(**parts | {"w_o": kept.reshape(self.w_o.shape)})
+
+    def _strips(self):
+        return self.w_o.reshape(self.n_heads, -1, self.w_o.shape[1])  # (n_heads, d_v, d_model)
+
+    def __call__(self, x, *args, **options):
+        w_o = self._strips()
+        output, weights = self.others(x, *args, **options)
         for head, given in self.outputs.items():
             shape = (*output.shape[:-1], w_o.shape[1])  # (..., n, d_v)
             try:
@@ -403,7 +418,7 @@ def _attentions(model):
 
 
 def _check_heads(attention, number):
-    """Refuse what is no MultiHeadAttention."""
+    """Refuse what is not a MultiHeadAttention."""
     if not isinstance(attention, MultiHeadAttention):
         kind = type(attention).__name__
         raise TypeError(f"the attention of layer {number} must be a MultiHeadAttention; got {kind}")
@@ -438,7 +453,7 @@ def _of_layer(layer, x, weights, position, name):
     attention = layer.attention
     _check_heads(attention, name.removeprefix("layer "))
     if not layer.norm_first and (layer.norm_1 is not None or layer.norm_2 is not None):
-        raise ValueError(f"{name} must not be normed after its sum (norm_first = False); got so")
+        raise ValueError(f"{name} must not be normed after its sum; got norm_first=False")
     normed = x if layer.norm_1 is None else layer.norm_1(x)
     rows = _rows_of_heads(attention, normed, weights, position)
     names = [f"{name}, head {head}" for head in range(1, attention.n_heads + 1)]
@@ -471,7 +486,7 @@ def _held(norm, rows, name):
 
 
 def _read_model(model):
-    """Return a language model, or refuse what is none."""
+    """Return a language model, and refuse all else."""
     if not (hasattr(model, "read") and hasattr(model, "logits")):
         raise TypeError(f"model must be a CausalLM; got {type(model).__name__}")
     return model

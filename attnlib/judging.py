@@ -179,7 +179,7 @@ def judge(rule, model, layer, head):
     Raises
     ------
     TypeError
-        If `rule` cannot be called, or returns something else than a whole number or None.
+        If `rule` cannot be called, or returns anything other than a whole number or None.
     ValueError
         If there is no such model, layer or head, or `rule` returns a position at which the head
         cannot look.
@@ -259,7 +259,7 @@ def _positions(rule, recorded, layer, head):
 
 
 def _read_position(named, tokens, i):
-    """Return what a rule returned as int, or None; refuse what is no position."""
+    """Return what a rule returned as int, or None; refuse what is not a position."""
     if named is None or named is Ellipsis:
         return None
     where = f"for position {i}, {tokens[i]!r},"
@@ -336,7 +336,7 @@ def _name(fixed):
 
 
 def _failures(positions, recorded):
-    """Yield two lines for each of the first positions at which the rule fails, one a text."""
+    """Yield two lines for each of the first positions at which the rule fails, one per text."""
     found = {}
     for each in positions:
         if each.named != each.key:

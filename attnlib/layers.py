@@ -6,9 +6,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnlib.feed_forward import FeedForward, relu
-from attnlib.inputs import quiet_nan, read_function, read_mask, read_size, read_tokens, scores_shape
-from attnlib.multihead import MultiHeadAttention, xavier
+from attnlib.inputs import (
+    quiet_nan,
+    read_flag,
+    read_function,
+    read_list,
+    read_mask,
+    read_result,
+    read_size,
+    read_tokens,
+    scores_shape,
+)
+from attnlib.multihead import MultiHeadAttention
 from attnlib.norms import LayerNorm
+from attnlib.projections import xavier
 
 
 @dataclass(eq=False)
@@ -135,24 +146,20 @@ class EncoderLayer:
             As `MultiHeadAttention`.
         """
         x = read_tokens(x, "x", self.d_model)
-        first = self.norm_first
-        attended, weights = self._attend(_normed(self.norm_1, x) if first else x, mask, cache)
-        x = x + _normed(self.after_1, attended)
-        x = x if first else _normed(self.norm_1, x)
-        added = self.feed_forward(_normed(self.norm_2, x) if first else x)
-        x = x + _normed(self.after_2, added)
-        return (x if first else _normed(self.norm_2, x)), weights
+        first = self.norm_first  # norm_1 and norm_2 come before their part, or after its sum
+        attended, weights = self._attend(_part(self, "norm_1", x) if first else x, mask, cache)
+        x = x + _part(self, "after_1", attended)
+        x = x if first else _part(self, "norm_1", x)
+        added = _part(self, "feed_forward", _part(self, "norm_2", x) if first else x)
+        x = x + _part(self, "after_2", added)
+        return (x if first else _part(self, "norm_2", x)), weights
 
     def _attend(self, x, mask, cache):
         """Return what the attention gives, if it is a pair and its output has the shape of `x`."""
         result = self.attention(x, mask=mask, **({} if cache is None else {"cache": cache}))
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(f"attention must return (output, weights); got {type(result).__name__}")
-        if np.shape(result[0]) != x.shape:
-            raise ValueError(
-                f"attention must return an output of shape {x.shape}; got {np.shape(result[0])}"
-            )
-        return result
+        return read_result(result[0], "attention", x.shape), result[1]
 
 
 @dataclass(eq=False)
@@ -188,12 +195,7 @@ class Encoder:
     norm: Callable | None = None
 
     def __post_init__(self):
-        self.layers = list(self.layers)
-        if not self.layers:
-            raise ValueError("layers must hold at least one EncoderLayer; got none")
-        for layer in self.layers:
-            if not isinstance(layer, EncoderLayer):
-                raise TypeError(f"layers must hold EncoderLayers; got {type(layer).__name__}")
+        self.layers = read_layers(self.layers)
         widths = [layer.d_model for layer in self.layers if layer.d_model is not None]
         if len(set(widths)) > 1:
             raise ValueError(f"layers must all have one width; got {widths}")
@@ -236,7 +238,7 @@ class Encoder:
         Returns
         -------
         x : array, shape (..., n, d_model)
-        weights : list of arrays, shape (..., n_heads, n, n), one a layer
+        weights : list of arrays, shape (..., n_heads, n, n), one per layer
 
         Raises
         ------
@@ -247,7 +249,7 @@ class Encoder:
         for layer in self.layers:
             x, layer_weights = layer(x, mask)
             weights.append(layer_weights)
-        return (x if self.norm is None else self.norm(x)), weights
+        return _part(self, "norm", x), weights
 
 
 @dataclass(eq=False)
@@ -345,20 +347,35 @@ class DecoderLayer:
         # The attention would call it "mask" in its errors.
         memory_mask = read_mask(memory_mask, scores_shape(x, memory), "memory_mask")
         if self.norm_first:
-            attended, self_weights = self.attention(self.norm_1(x), mask=mask)
+            attended, self_weights = self.attention(_part(self, "norm_1", x), mask=mask)
             x = x + attended
-            attended, cross_weights = self.cross_attention(self.norm_2(x), memory, memory_mask)
+            normed = _part(self, "norm_2", x)
+            attended, cross_weights = self.cross_attention(normed, memory, memory_mask)
             x = x + attended
-            return x + self.feed_forward(self.norm_3(x)), self_weights, cross_weights
+            added = _part(self, "feed_forward", _part(self, "norm_3", x))
+            return x + added, self_weights, cross_weights
         attended, self_weights = self.attention(x, mask=mask)
-        x = self.norm_1(x + attended)
+        x = _part(self, "norm_1", x + attended)
         attended, cross_weights = self.cross_attention(x, memory, memory_mask)
-        x = self.norm_2(x + attended)
-        return self.norm_3(x + self.feed_forward(x)), self_weights, cross_weights
+        x = _part(self, "norm_2", x + attended)
+        x = _part(self, "norm_3", x + _part(self, "feed_forward", x))
+        return x, self_weights, cross_weights
+
+
+def read_layers(layers):
+    """Return the layers of a model as a list of EncoderLayers, at least one."""
+    layers = read_list(layers, "layers")
+    if not layers:
+        raise ValueError("layers must hold at least one EncoderLayer; got none")
+    for layer in layers:
+        if not isinstance(layer, EncoderLayer):
+            raise TypeError(f"layers must hold EncoderLayers; got {type(layer).__name__}")
+    return layers
 
 
 def _check_parts(layer, attentions, norms):
     """Refuse parts of a layer that do not keep the width of the tokens; they are given by name."""
+    layer.norm_first = read_flag(layer.norm_first, "norm_first")
     widths = set()
     for name in (*attentions, "feed_forward"):
         widths.update(getattr(read_function(getattr(layer, name), name), "widths", ()))
@@ -373,16 +390,20 @@ def _check_parts(layer, attentions, norms):
 
 
 def _check_norm(norm, name, d_model):
-    """Refuse what is no norm, or one of another width."""
+    """Refuse what is not a norm, or one of another width."""
     read_function(norm, name)
     for width in getattr(norm, "widths", ()):
         if d_model not in (width, None):
             raise ValueError(f"{name} must be as wide as the layer, {d_model}; got {width}")
 
 
-def _normed(norm, x):
-    """Return the tokens normed, or as they are where there is no norm."""
-    return x if norm is None else norm(x)
+def _part(layer, name, x):
+    """Return what a norm or a network of a layer makes of the tokens; nothing where there is none.
+
+    It may be a reader's own function, so its result is checked: a column would be broadcast.
+    """
+    part = getattr(layer, name)
+    return x if part is None else read_result(part(x), name, x.shape)
 
 
 def _random_feed_forward(d_model, d_ff, rng, activation, dtype):

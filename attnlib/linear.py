@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from attnlib.inputs import quiet_nan, read_floats, read_inputs
+from attnlib.inputs import fits, quiet_nan, read_flag, read_floats, read_inputs, wide_dtype
 
 
 @quiet_nan
-def linear_attention(q, k, v, *, causal=True):
+def linear_attention(queries, keys, values, *, causal=True):
     r"""Sum the values, each times the dot product of its key with the query.
 
     .. math::
@@ -15,14 +15,15 @@ def linear_attention(q, k, v, *, causal=True):
         z_t &= S_t^\top q_t = \sum_{j \le t} (q_t \cdot k_j)\, v_j
 
     Without a softmax the sum can be taken before the query is known: it is a matrix S of d_k times
-    d_v numbers, and a text of any length costs no more memory. A feature map is applied to q and k
-    before; for weights that sum to 1, give v a column of ones and divide by what becomes of it.
+    d_v numbers, and a text of any length costs no more memory. A feature map is applied to queries
+    and keys before; for weights that sum to 1, give the values a column of ones and divide by what
+    becomes of it.
 
     Parameters
     ----------
-    q : array, shape (..., n_q, d_k)
-    k : array, shape (..., n_k, d_k)
-    v : array, shape (..., n_k, d_v)
+    queries : array, shape (..., n_q, d_k)
+    keys : array, shape (..., n_k, d_k)
+    values : array, shape (..., n_k, d_v)
         float16, float32 or float64. The leading axes broadcast against each other.
     causal : bool
         Sum over the keys up to the query's position; needs as many queries as keys. If not, over
@@ -30,7 +31,7 @@ def linear_attention(q, k, v, *, causal=True):
 
     Returns
     -------
-    array, shape (..., n_q, d_v), dtype of q, k and v
+    array, shape (..., n_q, d_v), dtype of queries, keys and values
         float16 is worked out in float32.
 
     Raises
@@ -51,16 +52,16 @@ def linear_attention(q, k, v, *, causal=True):
     array([[ 3.],
            [13.]])
     """
-    q, k, v = read_inputs(q, k, v)
-    dtype = np.result_type(q, k, v)
-    q, k, v = (array.astype(np.promote_types(dtype, np.float32)) for array in (q, k, v))
-    if not causal:
+    inputs = read_inputs(queries, keys, values)
+    dtype = np.result_type(*inputs)
+    q, k, v = (array.astype(wide_dtype(dtype)) for array in inputs)
+    if not read_flag(causal, "causal"):
         return (q @ (k.mT @ v)).astype(dtype, copy=False)
     return _read_in_turn(q, k, v, lambda state, key, value: value).astype(dtype, copy=False)
 
 
 @quiet_nan
-def delta_rule(q, k, v, beta):
+def delta_rule(queries, keys, values, beta):
     r"""Write each value where its key points, in place of what stood there.
 
     .. math::
@@ -75,16 +76,15 @@ def delta_rule(q, k, v, beta):
 
     Parameters
     ----------
-    q, k : array, shape (..., n, d_k)
-    v : array, shape (..., n, d_v)
+    queries, keys : array, shape (..., n, d_k)
+    values : array, shape (..., n, d_v)
         float16, float32 or float64. The leading axes broadcast against each other.
-    beta : array of float, shape (..., n)
-        How much of the difference is written, 0 to 1 for keys of length 1. Its leading axes
-        broadcast to those of the others.
+    beta : array of float, broadcasting to (..., n)
+        How much of the difference is written, 0 to 1 for keys of length 1.
 
     Returns
     -------
-    array, shape (..., n, d_v), dtype of q, k, v and beta
+    array, shape (..., n, d_v), common dtype of the four
         float16 is worked out in float32.
 
     Raises
@@ -108,14 +108,13 @@ def delta_rule(q, k, v, beta):
     >>> linear_attention(key, key, values)[-1], delta_rule(key, key, values, [1.0, 1.0])[-1]
     (array([8.]), array([5.]))
     """
-    q, k, v = read_inputs(q, k, v)
+    inputs = read_inputs(queries, keys, values)
     beta = read_floats(beta, "beta")
-    shape = (*q.shape[:-2], k.shape[-2])
-    sizes = zip(beta.shape[::-1], shape[::-1], strict=False)
-    if not 0 < beta.ndim <= len(shape) or [one for one, other in sizes if one not in (1, other)]:
+    shape = (*inputs[0].shape[:-2], inputs[1].shape[-2])
+    if not fits(beta.shape, shape):
         raise ValueError(f"beta must broadcast to (..., n) = {shape}; got {beta.shape}")
-    dtype = np.result_type(q, k, v, beta)
-    q, k, v = (array.astype(np.promote_types(dtype, np.float32)) for array in (q, k, v))
+    dtype = np.result_type(*inputs, beta)
+    q, k, v = (array.astype(wide_dtype(dtype)) for array in inputs)
     rates = np.broadcast_to(beta, shape).astype(q.dtype)
 
     def difference(state, key, value, rate):
@@ -131,7 +130,7 @@ def _read_in_turn(q, k, v, written, *rates):
     """
     if q.shape[-2] != k.shape[-2]:
         raise ValueError(
-            f"queries and keys must be as many, one a token; got {q.shape} and {k.shape}"
+            f"queries and keys must be equal in number, one per token; got {q.shape} and {k.shape}"
         )
     *leading, n, d_k = q.shape
     state = np.zeros((*leading, d_k, v.shape[-1]), q.dtype)

@@ -7,7 +7,7 @@ two other conventions that a reader meets.
 
 import numpy as np
 
-from attnlib.inputs import read_array, read_dtype, read_floats, read_size
+from attnlib.inputs import read_array, read_dtype, read_flag, read_floats, read_size
 
 
 def causal_mask(n_q, n_k=None):
@@ -89,7 +89,8 @@ def padding_mask(lengths, n_k):
         raise ValueError(f"lengths must be a vector (batch,); got shape {lengths.shape}")
     if lengths.size == 0:
         return np.zeros((0, 1, n_k), dtype=bool)
-    if lengths.dtype.kind not in "iu":
+    whole = lengths.dtype.kind in "iu" or all(type(length) is int for length in lengths)
+    if not whole:
         raise TypeError(f"lengths must be whole numbers; got {lengths.dtype}")
     if lengths.min() < 0 or lengths.max() > n_k:
         raise ValueError(f"lengths must lie between 0 and n_k = {n_k}; got {lengths.tolist()}")
@@ -135,7 +136,7 @@ def window_mask(n, width, *, causal=False):
     positions = np.arange(read_size(n, "n"))
     distance = positions[:, None] - positions  # (n, n): i - j
     near = np.abs(distance) <= read_size(width, "width")
-    return near & (distance >= 0) if causal else near
+    return near & (distance >= 0) if read_flag(causal, "causal") else near
 
 
 def top_k_mask(scores, k):

@@ -1,6 +1,7 @@
 """Multi-head attention: the same attention several times side by side, each in its own space."""
 
 import math
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,17 +12,19 @@ from attnlib.caches import KeyValueCache
 from attnlib.inputs import (
     quiet_nan,
     read_array,
-    read_dtype,
+    read_flag,
     read_floats,
     read_function,
     read_mask,
     read_matrix,
     read_number,
+    read_result,
     read_size,
     read_tokens,
     read_vector,
     scores_shape,
 )
+from attnlib.projections import project, xavier
 
 
 def split_heads(x, n_heads):
@@ -45,7 +48,7 @@ def split_heads(x, n_heads):
     TypeError
         If `n_heads` is not a whole number.
     ValueError
-        If `x` is no matrix, `n_heads` is below 1, or does not divide the last axis.
+        If `x` is not a matrix, `n_heads` is below 1, or does not divide the last axis.
 
     Source
     ------
@@ -272,7 +275,7 @@ class MultiHeadAttention:
             raise ValueError(
                 f"d_model must be divisible by n_heads; got {d_model} and {n_heads} heads"
             )
-        n_kv_heads = _read_kv_heads(n_kv_heads, n_heads)
+        n_kv_heads, bias = _read_kv_heads(n_kv_heads, n_heads), read_flag(bias, "bias")
         d_kv = n_kv_heads * (d_model // n_heads)
         widths = d_model, d_kv, d_kv, d_model
         weights = [xavier(d_model, width, rng, dtype) for width in widths]
@@ -302,8 +305,9 @@ class MultiHeadAttention:
         output : array, shape (..., n_q, d_model)
         weights : array, shape (..., n_heads, n_q, n_k)
             Each in the common dtype of the tokens and the parameters that it is made from, which
-            `mask` and `score_bias` never change. A token with nothing to attend to has zero
-            weights, so its output is `b_o`.
+            `mask` and `score_bias` never change. Only attention itself works a float16 out in
+            float32: a projection that passes 65504 is infinite. A token with nothing to attend to
+            has zero weights, so its output is `b_o`.
 
         Raises
         ------
@@ -315,7 +319,7 @@ class MultiHeadAttention:
         """
         x = read_tokens(x, "x", self.w_q.shape[0])
         if cache is not None:
-            _check_cache(cache, memory)
+            _check_cache(cache, memory, self)
         memory = read_tokens(x if memory is None else memory, "memory", self.w_k.shape[0])
         *leading, n_q, n_k = scores_shape(x, memory)
         if cache is not None:
@@ -328,16 +332,15 @@ class MultiHeadAttention:
         queries = _split(project(x, self.w_q, self.b_q), self.n_heads)  # (..., n_heads, n_q, d_k)
         keys = _split(project(memory, self.w_k, self.b_k), self.n_kv_heads)
         values = _split(project(memory, self.w_v, self.b_v), self.n_kv_heads)
-        if self.norm_q is not None:
-            queries = self.norm_q(queries)
-        if self.norm_k is not None:
-            keys = self.norm_k(keys)
-        if self.turn is not None:
-            positions = [] if cache is None else [np.arange(cache.n, cache.n + n_q)]
-            queries, keys = self.turn(queries, *positions), self.turn(keys, *positions)
+        # Keys are turned before they are kept: a position never changes. And they are kept before
+        # they are repeated: fewer heads of keys make a smaller cache.
+        positions = () if cache is None else (np.arange(cache.n, cache.n + n_q),)
+        queries = _changed(queries, self.norm_q, "norm_q", self.turn, positions)
+        keys = _changed(keys, self.norm_k, "norm_k", self.turn, positions)
         if cache is not None:
             mask = _join(cache.mask(n_q), mask)
             keys, values = cache.extend(keys, values)
+            cache.attention = weakref.ref(self)
         if self.n_kv_heads < self.n_heads:  # (..., n_kv_heads, n_k, d) -> (..., n_heads, n_k, d)
             group = self.n_heads // self.n_kv_heads
             keys, values = keys.repeat(group, axis=-3), values.repeat(group, axis=-3)
@@ -348,24 +351,6 @@ class MultiHeadAttention:
         scale = 1 / math.sqrt(queries.shape[-1]) if self.scale is None else self.scale
         heads, weights = attend(queries, keys, values, mask, False, scale, self.cap, self.sink)
         return project(_merge(heads), self.w_o, self.b_o), weights  # (..., n_q, d_model)
-
-
-def project(x, w, b):
-    """Return x @ w + b, without b where there is none."""
-    y = x @ w
-    if b is None:
-        return y
-    # In place where the dtype allows it: a second array of this size takes longer than the sum.
-    return np.add(y, b, out=y if np.result_type(y, b) == y.dtype else None)
-
-
-def xavier(d_in, d_out, rng, dtype):
-    """Return a weight (d_in, d_out), uniform within +-sqrt(6 / (d_in + d_out))."""
-    dtype = read_dtype(dtype)
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be a numpy.random.Generator; got {type(rng).__name__}")
-    limit = np.sqrt(6 / (d_in + d_out))
-    return rng.uniform(-limit, limit, (d_in, d_out)).astype(dtype)
 
 
 def _split(x, n_heads):
@@ -410,12 +395,21 @@ def _read_sink(sink, n_heads):
     return sink
 
 
-def _check_cache(cache, memory):
-    """Refuse what is no cache, and one of tokens that attend to others than themselves."""
+def _changed(heads, norm, name, turn, positions):
+    """Return queries or keys (..., heads, n, d_k) normed, then turned."""
+    if norm is not None:
+        heads = read_result(norm(heads), name, heads.shape)
+    return heads if turn is None else read_result(turn(heads, *positions), "turn", heads.shape)
+
+
+def _check_cache(cache, memory, attention):
+    """Refuse what is not a cache of this attention, and a memory, which a cache does not keep."""
     if not isinstance(cache, KeyValueCache):
         raise TypeError(f"cache must be a KeyValueCache; got {type(cache).__name__}")
     if memory is not None:
         raise ValueError("memory must be None with a cache, which is for self-attention; got both")
+    if cache.attention is not None and cache.attention() is not attention:
+        raise ValueError("cache must be that of this attention; got that of another attention")
 
 
 def _read_projection(w, b, letter):
@@ -425,7 +419,7 @@ def _read_projection(w, b, letter):
         b = read_floats(b, f"b_{letter}")
         if b.shape != w.shape[1:]:
             raise ValueError(
-                f"b_{letter} must have shape {w.shape[1:]}, as w_{letter} has columns; "
+                f"b_{letter} must have shape {w.shape[1:]}, one entry per column of w_{letter}; "
                 f"got {b.shape}"
             )
     return w, b

@@ -26,7 +26,8 @@ def layer_norm(x, gamma=None, beta=None, eps=1e-5):
     Returns
     -------
     array, shape and dtype of `x`
-        float16 is worked out in float32 and rounded once.
+        float16 is worked out in float32 and rounded once. Where the squares of a row pass the
+        largest number of the dtype (in float32 from about 1e19 on), the row becomes zeros.
 
     Raises
     ------
@@ -71,7 +72,9 @@ def rms_norm(x, gamma=None, eps=1e-6):
     Returns
     -------
     array, shape and dtype of `x`
-        float16 is worked out in float32 and rounded once.
+        float16 is worked out in float32 and rounded once. Where the squares of a row pass the
+        largest number of the dtype (in float32 from about 1e19 on), the row becomes zeros; where
+        they and `eps` fall to 0, it becomes infinite.
 
     Raises
     ------
@@ -108,7 +111,7 @@ class LayerNorm:
     TypeError
         If `gamma` or `beta` does not hold floats, or `eps` is not a number.
     ValueError
-        If `gamma` or `beta` is no vector, the two differ in width, or `eps` is below 0 or not
+        If `gamma` or `beta` is not a vector, the two differ in width, or `eps` is below 0 or not
         finite.
     """
 

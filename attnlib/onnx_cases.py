@@ -106,7 +106,7 @@ def attention(
     grouped = (np.repeat(array, shared, axis=1) for array in (keys, values))
     inputs = read_inputs(queries, *grouped)
     bias = read_mask(bias.astype(np.float32), (*queries.shape[:-1], n_k), is_bias=True)
-    scale = read_scale(scale, d_k=queries.shape[-1])
+    scale = read_scale(scale, *inputs)
     output, weights = attend(*inputs, bias, False, scale, softcap or None)
     return merge_heads(output) if merged else output, keys, values, weights
 

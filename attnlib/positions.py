@@ -13,6 +13,7 @@ from attnlib.inputs import (
     quiet_nan,
     read_array,
     read_dtype,
+    read_flag,
     read_floats,
     read_number,
     read_size,
@@ -109,7 +110,7 @@ def rotary(
         s, by which the positions are divided: above 1, a longer text is squeezed into the
         positions that a model was trained on.
     frequencies : array of float, shape (d / 2,), optional
-        f, the angle of each pair a position, as from `rotary_frequencies`, instead of those that
+        f, the angle of each pair per position, as from `rotary_frequencies`, instead of those that
         follow from `base`.
     gain : float
         What the turned numbers are multiplied by; 1 turns and does nothing else.
@@ -125,7 +126,7 @@ def rotary(
         If `x` or `frequencies` does not hold floats, `positions` no real numbers, or `base`,
         `scale` or `gain` is not a number.
     ValueError
-        If `x` is no matrix or of odd width, `positions` does not have shape (n,) or is not
+        If `x` is not a matrix or of odd width, `positions` does not have shape (n,) or is not
         finite, `base`, `scale` or `gain` is not finite and above 0, `layout` is unknown, or
         `frequencies` does not have shape (d / 2,).
 
@@ -150,14 +151,14 @@ def rotary(
     if positions.dtype.kind not in "iuf":
         raise TypeError(f"positions must hold numbers; got {positions.dtype}")
     if positions.shape != (n,):
-        raise ValueError(f"positions must have shape ({n},), one a token; got {positions.shape}")
+        raise ValueError(f"positions must have shape ({n},), one per token; got {positions.shape}")
     if not np.isfinite(positions).all():
         raise ValueError(f"positions must be finite; got {positions.tolist()}")
     pairs = {
         "interleaved": (slice(0, None, 2), slice(1, None, 2)),
         "halves": (slice(None, d // 2), slice(d // 2, None)),
     }
-    if layout not in pairs:
+    if not (isinstance(layout, str) and layout in pairs):
         raise ValueError(f'layout must be "interleaved" or "halves"; got {layout!r}')
     frequencies = read_vector(frequencies, "frequencies", d // 2)
     if frequencies is None:
@@ -174,6 +175,7 @@ def rotary(
     return turned
 
 
+@quiet_nan
 def rotary_frequencies(d, *, base=10000.0, stretch=None, length=None):
     r"""Return how fast each pair of numbers turns, for texts longer than those of the training.
 
@@ -215,7 +217,7 @@ def rotary_frequencies(d, *, base=10000.0, stretch=None, length=None):
     Returns
     -------
     frequencies : array of float64, shape (d / 2,)
-        Angles a position, for `rotary`.
+        Angles per position, for `rotary`.
     gain : float
         For `rotary`; 1 but for yarn.
 
@@ -264,7 +266,12 @@ def rotary_frequencies(d, *, base=10000.0, stretch=None, length=None):
         frequencies = _blend(frequencies, given["factor"], kept)
         gain = given["attention_factor"]
         if gain is None:
-            gain = 1 + 0.1 * math.log(max(given["factor"], 1))
+            gain = 1 + 0.1 * math.log(given["factor"])
+    if not (np.isfinite(frequencies).all() and frequencies.all()):
+        raise ValueError(
+            "base and stretch must leave frequencies above 0 and finite; "
+            f"got {frequencies.min()} to {frequencies.max()}"
+        )
     return frequencies, gain
 
 
@@ -278,7 +285,7 @@ def alibi_bias(n_heads, n_q, n_k=None, *, dtype=np.float64):
     Parameters
     ----------
     n_heads : int
-        If it is no power of 2, every second slope of twice as many heads fills the gap.
+        If it is not a power of 2, every second slope of twice as many heads fills the gap.
     n_q, n_k : int
         Number of queries and keys, in tokens; `n_k` is `n_q` unless given. Query 0 and key 0
         have the same position.
@@ -343,7 +350,7 @@ def relative_position_bias(table, n_q, n_k=None):
     TypeError
         If `table` does not hold floats, or a size is not a whole number.
     ValueError
-        If `table` is no matrix of odd width, or a size is below 0.
+        If `table` is not a matrix of odd width, or a size is below 0.
 
     Source
     ------
@@ -387,7 +394,7 @@ def _read_stretch(stretch):
     if not isinstance(stretch, dict):
         raise TypeError(f"stretch must be a dict; got {type(stretch).__name__}")
     rule = stretch.get("rope_type", stretch.get("type"))
-    if rule not in _STRETCHES:
+    if not (isinstance(rule, str) and rule in _STRETCHES):
         raise ValueError(f"rope_type must be one of {', '.join(_STRETCHES)}; got {rule!r}")
     optional = _YARN if rule == "yarn" else {}
     given = {name: value for name, value in stretch.items() if name not in ("rope_type", "type")}
@@ -400,8 +407,12 @@ def _read_stretch(stretch):
         )
     given = optional | given
     for name, number in given.items():
-        if name != "truncate" and not (name == "attention_factor" and number is None):
+        if name == "truncate":
+            given[name] = read_flag(number, name)
+        elif not (name == "attention_factor" and number is None):
             given[name] = read_number(number, name, "above 0")
+    if given.get("factor", 1) < 1:
+        raise ValueError(f"factor must be 1 or more; got {given['factor']}")
     return rule, given
 
 
@@ -409,7 +420,7 @@ def _ntk(d, base, factor):
     """Return frequencies whose slowest is divided by `factor`, and whose fastest by nothing."""
     if d == 2:
         raise ValueError("d must be 4 or more to stretch by a larger base; got 2")
-    return 1 / _angle_divisors(d, base * factor ** (d / (d - 2)))
+    return 1 / _angle_divisors(d, base * np.float64(factor) ** (d / (d - 2)))
 
 
 def _ramp(x, low, high):

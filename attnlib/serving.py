@@ -4,11 +4,11 @@ Also the rule of speculative decoding. The letters are those of the papers.
 """
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from attnlib.inputs import read_floats, read_size
+from attnlib.inputs import read_flag, read_floats, read_number, read_size
 
 PAGE = 16  # tokens
 LONGEST = 8192  # tokens that one request may have, prompt and answer together
@@ -47,7 +47,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Processor:
-    """What a processor can do: FLOPs a second, bytes a second, and the bytes of its memory."""
+    """What a processor can do: FLOPs per second, bytes per second, and the bytes of its memory."""
 
     flops: float
     bandwidth: float
@@ -100,8 +100,8 @@ def seconds(processor, work):
 
         t = \max\Big(\frac{F_W}{F}, \frac{B_W}{B}\Big) + \max\Big(\frac{F_A}{F}, \frac{B_A}{B}\Big)
 
-    A processor does F FLOPs a second and moves B bytes a second. The products with the parameters
-    (W) and attention (A) come after each other, layer by layer.
+    A processor does F FLOPs and moves B bytes per second. The products with the parameters (W) and
+    attention (A) come after each other, layer by layer.
 
     Source
     ------
@@ -132,16 +132,17 @@ def expected_tokens(acceptance, drafted):
 
     Raises
     ------
+    TypeError
+        If `acceptance` is not a number, or `drafted` is not a whole number.
     ValueError
-        If `acceptance` is no probability, or `drafted` is below 0.
+        If `acceptance` is not a probability, or `drafted` is below 0.
 
     Source
     ------
     Leviathan, Kalman and Matias 2023, *Fast Inference from Transformers via Speculative Decoding*,
     Eq. (1).
     """
-    if not 0 <= acceptance <= 1:
-        raise ValueError(f"acceptance must be a probability, from 0 to 1; got {acceptance}")
+    acceptance = _read_probability(acceptance, "acceptance")
     return sum(acceptance**i for i in range(read_size(drafted, "drafted", least=0) + 1))
 
 
@@ -172,8 +173,9 @@ def accept_draft(target, draft, token, chance):
     Raises
     ------
     TypeError, ValueError
-        If `target` or `draft` is no array of probabilities that sum to 1, if they differ in their
-        shapes, or if `draft` gives `token` the probability 0, so that it cannot have been drawn.
+        If `target` or `draft` is not an array of probabilities that sum to 1, if they differ in
+        their shapes, if `token` is not one of theirs, if `draft` gives it the probability 0, so
+        that it cannot have been drawn, or if `chance` is not from 0 to 1.
 
     Source
     ------
@@ -182,10 +184,14 @@ def accept_draft(target, draft, token, chance):
     """
     target, draft = read_floats(target, "target"), read_floats(draft, "draft")
     for name, given in (("target", target), ("draft", draft)):
-        if given.ndim != 1 or given.min() < 0 or abs(given.sum() - 1) > 1e-4:
+        if given.ndim != 1 or not ((given >= 0).all() and abs(given.sum() - 1) <= 1e-4):
             raise ValueError(f"{name} must be one row of probabilities that sum to 1; got {given}")
     if target.shape != draft.shape:
-        raise ValueError(f"both models need the same tokens; got {target.shape}, {draft.shape}")
+        raise ValueError(
+            f"target and draft must have one shape; got {target.shape} and {draft.shape}"
+        )
+    token = read_size(token, "token", below=draft.size)
+    chance = _read_probability(chance, "chance")
     if not draft[token] > 0:
         raise ValueError(f"token {token} has the probability 0 in draft: it was not drawn from it")
     rest = np.maximum(target - draft, 0)
@@ -193,7 +199,17 @@ def accept_draft(target, draft, token, chance):
     return bool(chance * draft[token] < target[token]), rest / total if total else target
 
 
+def _read_probability(number, name):
+    """Return a number from 0 to 1."""
+    number = read_number(number, name)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} must be a probability, from 0 to 1; got {number}")
+    return number
+
+
 # The simulation
+
+IDEAS = "continuous", "paged", "prefixes", "chunked", "speculative", "eight_bit"
 
 
 @dataclass(frozen=True)
@@ -205,7 +221,7 @@ class Settings:
     requests, seed : int
         How many arrive, and the seed of their times and lengths.
     rate : float
-        Requests a second, on average; they arrive independently of each other.
+        Requests per second, on average; they arrive independently of each other.
     prompt, output : int
         Mean tokens of a prompt, from half to one and a half times as many, and of an answer, with
         an exponential distribution up to four times as many.
@@ -229,6 +245,8 @@ class Settings:
 
     Raises
     ------
+    TypeError
+        If a number or an idea is of the wrong kind.
     ValueError
         If a number is too small, or a request could get longer than 8,192 tokens.
     """
@@ -250,9 +268,12 @@ class Settings:
     def __post_init__(self):
         for name, least in (("requests", 1), ("prompt", 2), ("output", 1), ("at_once", 1)):
             read_size(getattr(self, name), name, least=least)
-        read_size(self.shared, "shared", least=0)
-        if not self.rate > 0:
-            raise ValueError(f"rate must be above 0 requests a second; got {self.rate}")
+        for name in ("shared", "seed"):
+            read_size(getattr(self, name), name)
+        for name in IDEAS:
+            read_flag(getattr(self, name), name)
+        if read_number(self.rate, "rate") <= 0:
+            raise ValueError(f"rate must be above 0 requests per second; got {self.rate}")
         longest = self.shared + self.prompt * 3 // 2 + 1 + 4 * self.output + DRAFTED
         if longest > LONGEST:
             raise ValueError(f"a request may have {LONGEST} tokens; got up to {longest}")
@@ -577,7 +598,7 @@ def quantile(pairs, q):
 def simulate(settings):
     """Run a server and return what its users notice, as a dict.
 
-    "throughput" is in tokens a second, from the first arrival to the last token; "first" and
+    "throughput" is in tokens per second, from the first arrival to the last token; "first" and
     "between" have the median and the 99th percentile of the time to first token and of the time
     between tokens, in seconds; tokens of one pass count as evenly spaced. "most" is the largest
     number of requests at once, "filled" the part of the taken memory that holds tokens, over time.
@@ -600,6 +621,3 @@ def simulate(settings):
         "passes": len(passes),
         "seconds": server.clock,
     }
-
-
-IDEAS = tuple(f.name for f in fields(Settings) if f.type is bool)

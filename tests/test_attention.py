@@ -330,7 +330,7 @@ def test_dtype_is_kept(dtype, of_mask, scale):
 
 @pytest.mark.parametrize("scale", [None, 1, np.float64(0.5), np.float32(0.5)])
 def test_a_scale_never_widens_what_it_multiplies(scale):
-    assert type(read_scale(scale, d_k=3)) is float
+    assert type(read_scale(scale, np.ones((2, 3)))) is float
 
 
 def test_mixed_dtypes_meet_in_the_wider_one():

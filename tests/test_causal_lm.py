@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from attnlib import EncoderLayer, KeyValueCache, delta_rule, ledger, softmax
 from attnlib.models import Cache, CausalLM, causal_lm
 from tests.helpers import NOT_FLOATS, raises, steady, stirred
+from tools.measure_writer import kept
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when transformers is imported
 pytestmark = pytest.mark.filterwarnings("error")
@@ -297,6 +298,19 @@ def test_tokens_are_drawn_as_often_as_they_are_probable():
     assert (first == second).all()
 
 
+@pytest.mark.parametrize("top_k", [None, 3])
+@pytest.mark.parametrize("top_p", [1e-9, 0.3, 0.7, 1.0])
+def test_the_most_probable_tokens_together_have_top_p(top_k, top_p):
+    """`kept` measures the trained writer; it is another implementation."""
+    model, n = random_model(), 5_000
+    expected = kept(softmax(model([3, 8])[-1].astype(float)), top_k, top_p)
+    options = {"top_k": top_k, "top_p": top_p, "rng": np.random.default_rng(0)}
+    drawn = model.write(np.tile([3, 8], (n, 1)), 1, **options)[:, -1]
+    shares = np.bincount(drawn, minlength=17) / n
+    assert np.abs(shares - expected).max() < 4 * (0.25 / n) ** 0.5
+    assert (shares[expected == 0] == 0).all()
+
+
 # Errors
 
 
@@ -313,10 +327,11 @@ def test_a_model_refuses_tokens_and_caches():
             call(3)
     with raises(TypeError, "cache must be a Cache of the model; got KeyValueCache"):
         model([1], cache=KeyValueCache())
-    with raises(ValueError, "cache must have the windows of the model's layers, [None, None]; "
-                "got [3, None]"):  # fmt: skip
-        model([1], cache=random_model(windows=[3, None]).cache())
-    cache = model.cache()
+    cache = random_model().cache()
+    for of_another in (cache, copy.deepcopy(cache)):
+        with raises(ValueError, "cache must be that of this model; got that of another model"):
+            model([1], cache=of_another)
+    cache = copy.deepcopy(model.cache())  # still that of this model
     model([[1, 2]], cache=cache)
     with raises(ValueError, "keys must have the shape of those in the cache, (1, 2, 2, 5), the "
                 "number of tokens apart; got (3, 2, 1, 5)"):  # fmt: skip

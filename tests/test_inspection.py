@@ -137,7 +137,7 @@ def test_the_lens_reads_each_layer_as_the_last():
         ({"norm": np.negative}, (TOKENS, 0, 0), TypeError,
          "the last norm must be a LayerNorm or an RMSNorm; got ufunc"),
         ({"norm_first": False}, (TOKENS, 0, 0), ValueError,
-         "layer 1 must not be normed after its sum (norm_first = False); got so"),
+         "layer 1 must not be normed after its sum; got norm_first=False"),
         ({"after_1": np.negative}, (TOKENS, 0, 0), TypeError,
          "after_1 of layer 1 must be a LayerNorm or an RMSNorm; got ufunc"),
         ({"attention": lambda x, mask, cache: (x, None)}, (TOKENS, 0, 0), TypeError,
@@ -366,7 +366,12 @@ class PreNorm:
 @pytest.mark.parametrize(
     ("position", "error", "message"),
     [
-        (0, ValueError, "layer 1 must be normed after its sums (norm_first = False)"),
+        (
+            0,
+            ValueError,
+            "layer 1 must be normed after both of its sums; got norm_first=True, "
+            "a norm_1 and a norm_2",
+        ),
         (3, ValueError, "position must be from -3 to 2; got 3"),
         (1.0, TypeError, "position must be a whole number; got 1.0"),
     ],

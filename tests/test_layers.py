@@ -385,7 +385,7 @@ def test_any_attention_is_a_part():
         (
             lambda x, mask: (x[..., :1, :], None),
             ValueError,
-            "attention must return an output of shape (2, 3, 6); got (2, 1, 6)",
+            "attention must return an array of shape (2, 3, 6); got (2, 1, 6)",
         ),
     ],
 )

@@ -93,6 +93,8 @@ def test_dtypes_shapes_and_inputs_of_the_delta_rule(dtype):
         got = delta_rule(q[0], k, v[:, :1], beta)
     assert (got.dtype, got.shape) == (dtype, (BATCH, HEADS, N, D_V))
     alone = delta_rule(q[0, 2], k[1, 2], v[1, 0], beta[2].repeat(N))
+    one_number = delta_rule(q[0, 2], k[1, 2], v[1, 0], beta[2, 0])
+    assert (one_number == alone).all()
     np.testing.assert_allclose(got[1, 2], alone, rtol=0, atol=TOLERANCE[dtype])
     assert delta_rule(q, k, v, np.float64([0.5])).dtype == np.float64
     assert delta_rule(q[..., :0, :], k[..., :0, :], v[..., :0, :], beta[:, :0]).shape == (
@@ -104,7 +106,9 @@ def test_dtypes_shapes_and_inputs_of_the_delta_rule(dtype):
 
 def test_refuses():
     q, k, v = (x[0, 0] for x in arrays())
-    as_many = f"queries and keys must be as many, one a token; got {(4, D_K)} and {(N, D_K)}"
+    as_many = (
+        f"queries and keys must be equal in number, one per token; got {(4, D_K)} and {(N, D_K)}"
+    )
     for call in (linear_attention, lambda *x: delta_rule(*x, np.ones(N))):
         with raises(ValueError, as_many):
             call(q[:4], k, v)
@@ -112,7 +116,7 @@ def test_refuses():
             call(q, k, v[:4])
         with raises(TypeError, f"keys {NOT_FLOATS} int64"):
             call(q, k.astype(int), v)
-    for wrong in (np.ones(4), np.ones((2, N)), np.float64(1)):
+    for wrong in (np.ones(4), np.ones((2, N))):
         with raises(ValueError, f"beta must broadcast to (..., n) = {(N,)}; got {wrong.shape}"):
             delta_rule(q, k, v, wrong)
     with raises(TypeError, f"beta {NOT_FLOATS} int64"):

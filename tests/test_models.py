@@ -165,7 +165,7 @@ def test_nobody_looks_at_what_is_hidden(folder):
     np.testing.assert_allclose(reading.weights, weights, atol=1e-5)
     np.testing.assert_allclose(reading.states, states, atol=1e-5)
     for hidden in ([6], list(range(6))):
-        message = f"hidden must be some, not all, of the places 0 to 5; got {hidden}"
+        message = f"hidden must be a proper subset of the positions 0 to 5; got {hidden}"
         with raises(ValueError, message):
             model.read(text, hidden)
     with raises(TypeError, "each place of hidden must be a whole number; got True"):

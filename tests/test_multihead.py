@@ -626,8 +626,11 @@ def fields(**changes):
             {"n_heads": 4, "n_kv_heads": 2, "w_k": np.ones((5, 3)), "w_v": np.ones((5, 4))},
             "w_q must have a multiple of n_heads = 4 columns; got 6",
         ),
-        ({"b_q": np.ones(5)}, "b_q must have shape (6,), as w_q has columns; got (5,)"),
-        ({"b_v": np.ones((1, 8))}, "b_v must have shape (8,), as w_v has columns; got (1, 8)"),
+        ({"b_q": np.ones(5)}, "b_q must have shape (6,), one entry per column of w_q; got (5,)"),
+        (
+            {"b_v": np.ones((1, 8))},
+            "b_v must have shape (8,), one entry per column of w_v; got (1, 8)",
+        ),
         ({"w_k": [[1.0], [1.0, 2.0]]}, "w_k must have rows of one length; got unequal rows"),
     ],
 )

@@ -224,8 +224,13 @@ def test_expected_tokens():
     ("arguments", "message"),
     [
         (([0.5, 0.6], [0.5, 0.5], 0, 0.1), "target must be one row of probabilities"),
-        (([0.5, 0.5], [1.0], 0, 0.1), "the same tokens"),
+        (([0.5, 0.5], [1.0], 0, 0.1), "target and draft must have one shape"),
         (([0.5, 0.5], [1.0, 0.0], 1, 0.1), "token 1 has the probability 0"),
+        (([math.nan, 1.0], [0.5, 0.5], 0, 0.1), "target must be one row of probabilities"),
+        (([], [], 0, 0.1), "target must be one row of probabilities"),
+        (([0.5, 0.5], [0.5, 0.5], -1, 0.1), "token must be 0 or more; got -1"),
+        (([0.5, 0.5], [0.5, 0.5], 2, 0.1), "token must be from 0 to 1; got 2"),
+        (([0.5, 0.5], [0.5, 0.5], 0, 7), "chance must be a probability, from 0 to 1; got 7"),
     ],
 )
 def test_drafts_that_cannot_be(arguments, message):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from attnlib.feed_forward import FeedForward
-from attnlib.inputs import read_array, read_dtype, read_size
+from attnlib.inputs import read_dtype, read_flag, read_generator, read_ids, read_size
 from attnlib.layers import Encoder, EncoderLayer
 from attnlib.masks import causal_mask
 from attnlib.multihead import MultiHeadAttention
@@ -46,7 +46,7 @@ def answers(tokens):
     >>> answers([5, 2, 7, 5, 2, 5])
     array([-1, -1, -1,  2,  7,  2])
     """
-    tokens = _read_tokens(tokens)
+    tokens = read_ids(tokens)
     last = _last_places(tokens)
     after = np.take_along_axis(tokens, last + 1, axis=-1) if tokens.size else tokens
     return np.where(last >= 0, after, NO_ANSWER)
@@ -67,7 +67,7 @@ def sentences(n_sentences, rng, *, n=LENGTH):
     tokens, answers : arrays of int, shape (n_sentences, n)
     """
     shape = read_size(n_sentences, "n_sentences"), read_size(n, "n")
-    tokens = rng.integers(N_TOKENS, size=shape)
+    tokens = read_generator(rng).integers(N_TOKENS, size=shape)
     return tokens, answers(tokens)
 
 
@@ -107,14 +107,14 @@ class TokenModel:
         Returns
         -------
         scores : array, shape (..., n, n_tokens)
-        weights : list of arrays, shape (..., n_heads, n, n), one a layer
+        weights : list of arrays, shape (..., n_heads, n, n), one per layer
 
         Raises
         ------
         TypeError, ValueError
             If `tokens` does not hold whole numbers below n_tokens.
         """
-        tokens = _read_tokens(tokens, len(self.embedding))
+        tokens = read_ids(tokens, len(self.embedding))
         n, d_model = tokens.shape[-1], self.embedding.shape[1]
         positions = sinusoidal_positions(n, d_model, dtype=self.embedding.dtype)
         x = self.embedding[tokens] + positions  # (..., n, d_model)
@@ -135,7 +135,7 @@ def looks(weights, tokens):
 
     Parameters
     ----------
-    weights : list of arrays, shape (n_sentences, n_heads, n, n), one a layer
+    weights : list of arrays, shape (n_sentences, n_heads, n, n), one per layer
         What a TokenModel returns for `tokens`.
     tokens : array of int, shape (n_sentences, n)
 
@@ -155,10 +155,19 @@ def without(model, *heads):
     """Return a copy of a TokenModel in which these heads, (layer, head) from 0, add nothing.
 
     Their rows of W_O are zeros, so what they attend to has no effect.
+
+    Raises
+    ------
+    TypeError
+        If the number of a layer or a head is not whole.
+    ValueError
+        If there is no such head.
     """
     reduced = copy.deepcopy(model)
     for layer, head in heads:
-        attention = reduced.encoder.layers[layer].attention
+        layers = reduced.encoder.layers
+        attention = layers[read_size(layer, "layer", below=len(layers))].attention
+        head = read_size(head, "head", below=attention.n_heads)
         np.split(attention.w_o, attention.n_heads)[head][:] = 0
     return reduced
 
@@ -179,12 +188,13 @@ def load(n_layers=2, *, penalized=True, dtype=np.float32):
     Raises
     ------
     TypeError
-        If `dtype` is none of the three floats.
+        If `dtype` is not one of the three floats, `n_layers` is not a whole number, or `penalized`
+        is not a bool.
     ValueError
-        If there is none with `n_layers`.
+        If there is no model with `n_layers`.
     """
-    dtype = read_dtype(dtype)
-    if n_layers not in (1, 2):
+    dtype, penalized = read_dtype(dtype), read_flag(penalized, "penalized")
+    if read_size(n_layers, "n_layers") not in (1, 2):
         raise ValueError(f"n_layers must be 1 or 2; got {n_layers!r}")
     name = "1" if n_layers == 1 else "2" if penalized else "2 unpenalized"
     return unpack(stored(name), dtype)
@@ -258,17 +268,3 @@ def _last_places(tokens):
     same = tokens[..., :, None] == tokens[..., None, :]  # (..., n, n)
     n = tokens.shape[-1]
     return np.where(same & np.tri(n, k=-1, dtype=bool), np.arange(n), -1).max(-1, initial=-1)
-
-
-def _read_tokens(tokens, n_tokens=None):
-    """Return `tokens` as an array of whole numbers (..., n), each below `n_tokens`."""
-    tokens = read_array(tokens, "tokens")
-    if tokens.dtype.kind not in "iu":
-        raise TypeError(f"tokens must hold whole numbers; got {tokens.dtype}")
-    if tokens.ndim == 0:
-        raise ValueError("tokens must be a sentence (..., n); got a single number")
-    if n_tokens is not None and not ((tokens >= 0) & (tokens < n_tokens)).all():
-        raise ValueError(
-            f"tokens must lie from 0 to {n_tokens - 1}; got {tokens.min()} to {tokens.max()}"
-        )
-    return tokens

@@ -1,7 +1,8 @@
 """A causal language model: tokens in, the logits of the next token out, with a cache."""
 
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,21 +10,29 @@ from attnlib.attention import softmax
 from attnlib.caches import KeyValueCache
 from attnlib.inputs import (
     quiet_nan,
-    read_array,
     read_function,
+    read_generator,
+    read_ids,
+    read_list,
     read_matrix,
     read_number,
+    read_result,
     read_size,
+    read_tokens,
 )
-from attnlib.layers import EncoderLayer
+from attnlib.layers import read_layers
 from attnlib.masks import top_k_mask
 
 
 @dataclass(eq=False)
 class Cache:
-    """What a `CausalLM` keeps of the tokens that it has read: a `KeyValueCache` for each layer."""
+    """What a `CausalLM` keeps of the tokens that it has read: a `KeyValueCache` for each layer.
+
+    `model` refers to it: weakly, so that a copy of the cache is still that of the same model.
+    """
 
     layers: list
+    model: weakref.ref = field(repr=False)
 
     @property
     def n(self):
@@ -41,7 +50,7 @@ class Trace:
     logits : array, shape (..., n, n_tokens)
     states : array, shape (n_layers + 1, ..., n, d_model)
         The residual stream: the embeddings, then the tokens after each layer, before the last norm.
-    weights : list of arrays, shape (..., n_heads, n, n), one a layer
+    weights : list of arrays, shape (..., n_heads, n, n), one per layer
     """
 
     tokens: np.ndarray
@@ -74,7 +83,7 @@ class CausalLM:
     unembedding : array, shape (d_model, n_tokens), or None
         W_U; None is the transpose of E (tied embeddings). With fewer columns, the model can write
         the first tokens only.
-    windows : list of int or None, one a layer, optional
+    windows : list of int or None, one per layer, optional
         How many tokens each one may attend to, itself among them; None is all before it, which it
         is for every layer unless given.
     scale : float
@@ -117,30 +126,29 @@ class CausalLM:
             self.unembedding = self.embeddings.T
         self.unembedding = read_matrix(self.unembedding, "unembedding")
         rows, columns = self.unembedding.shape
-        if rows != d_model or columns > n_tokens:
+        if rows != d_model or not 1 <= columns <= n_tokens:
             raise ValueError(
                 f"unembedding must have the shape of the transpose of embeddings, "
                 f"{(d_model, n_tokens)}, or fewer columns; got {self.unembedding.shape}"
             )
-        self.layers = list(self.layers)
-        if not self.layers:
-            raise ValueError("layers must hold at least one EncoderLayer; got none")
+        self.layers = read_layers(self.layers)
         for layer in self.layers:
-            if not isinstance(layer, EncoderLayer):
-                raise TypeError(f"layers must hold EncoderLayers; got {type(layer).__name__}")
             if layer.d_model not in (d_model, None):
                 raise ValueError(
                     f"layers must be as wide as the embeddings, {d_model}; got {layer.d_model}"
                 )
         if self.norm is not None:
             read_function(self.norm, "norm")
-        self.windows = [None] * len(self.layers) if self.windows is None else list(self.windows)
+        if self.windows is None:
+            self.windows = [None] * len(self.layers)
+        self.windows = read_list(self.windows, "windows")
         if len(self.windows) != len(self.layers):
             raise ValueError(
-                f"windows must be one a layer, {len(self.layers)}; got {len(self.windows)}"
+                f"windows must have one entry per layer, {len(self.layers)}; "
+                f"got {len(self.windows)}"
             )
         self.scale = read_number(self.scale, "scale")
-        self.cache()  # refuses a window that is none
+        self.cache()  # refuses what is not a window
 
     @property
     def n_tokens(self):
@@ -149,7 +157,7 @@ class CausalLM:
 
     def cache(self):
         """Return an empty cache for this model."""
-        return Cache([KeyValueCache(window) for window in self.windows])
+        return Cache([KeyValueCache(window) for window in self.windows], weakref.ref(self))
 
     def __call__(self, tokens, *, cache=None):
         """Return the logits of the token after each token.
@@ -174,7 +182,7 @@ class CausalLM:
             If a token is unknown, or the cache is that of another model or of texts of another
             number.
         """
-        x = self._embed(self._read_tokens(tokens))
+        x = self._embed(read_ids(tokens, self.n_tokens))
         for after, _ in self._pass_layers(x, self._read_cache(cache)):
             x = after
         return self.logits(x)
@@ -184,14 +192,14 @@ class CausalLM:
 
         Parameters and errors are those of a call.
         """
-        tokens = self._read_tokens(tokens)
+        tokens = read_ids(tokens, self.n_tokens)
         states, weights = [self._embed(tokens)], []
         for x, of_layer in self._pass_layers(states[0], self.cache()):
             states.append(x)
             weights.append(of_layer)
         return Trace(tokens, self.logits(states[-1]), np.stack(states), weights)
 
-    def write(self, tokens, n, *, temperature=1.0, top_k=None, rng=None):
+    def write(self, tokens, n, *, temperature=1.0, top_k=None, top_p=1.0, rng=None):
         r"""Write `n` more tokens, each drawn from the probabilities after those before.
 
         .. math:: p = \mathrm{softmax}(\text{logits} / T)
@@ -205,6 +213,9 @@ class CausalLM:
             T: below 1 the probable tokens become more probable; 0 takes the most probable one.
         top_k : int, optional
             Draw from the k most probable tokens only.
+        top_p : float
+            Draw from the most probable tokens only, as many as together have this probability
+            (nucleus sampling, Holtzman et al. 2020); above 0, and 1 for all.
         rng : numpy.random.Generator, optional
             What draws; a new one unless given, so that each text is another.
 
@@ -218,28 +229,32 @@ class CausalLM:
         TypeError
             If an argument is of the wrong kind.
         ValueError
-            If `tokens` holds no token or an unknown one, or a number is out of bounds.
+            If `tokens` holds no token or an unknown one, a number is out of bounds, or the largest
+            logit is not finite.
         """
-        tokens = self._read_tokens(tokens)
+        tokens = read_ids(tokens, self.n_tokens)
         if tokens.shape[-1] == 0:
             raise ValueError(f"tokens must hold a token to write after; got shape {tokens.shape}")
         temperature = read_number(temperature, "temperature", "0 or more")
         if top_k is not None:
             top_k = read_size(top_k, "top_k", least=1)
-        if rng is None:
-            rng = np.random.default_rng()
-        elif not isinstance(rng, np.random.Generator):
-            raise TypeError(f"rng must be a numpy.random.Generator; got {type(rng).__name__}")
+        top_p = read_number(top_p, "top_p", "above 0")
+        if top_p > 1:
+            raise ValueError(f"top_p must be at most 1; got {top_p}")
+        rng = np.random.default_rng() if rng is None else read_generator(rng)
         cache, new = self.cache(), tokens
         for _ in range(read_size(n, "n")):
             logits = self(new, cache=cache)[..., -1, :]  # (..., n_tokens)
-            new = _draw(logits, temperature, top_k, rng)[..., None]
+            new = _draw(logits, temperature, top_k, top_p, rng)[..., None]
             tokens = np.concatenate([tokens, new], axis=-1)
         return tokens
 
     def logits(self, states):
         """Return the logits of states of the residual stream (..., n, d_model): norm, then W_U."""
-        return (states if self.norm is None else self.norm(states)) @ self.unembedding
+        states = read_tokens(states, "states", self.embeddings.shape[1])
+        if self.norm is not None:
+            states = read_result(self.norm(states), "norm", states.shape)
+        return states @ self.unembedding
 
     def _embed(self, tokens):
         """Return the embeddings of tokens, (..., n, d_model)."""
@@ -252,46 +267,38 @@ class CausalLM:
             x, weights = layer(x, cache=kept)
             yield x, weights
 
-    def _read_tokens(self, tokens):
-        """Return tokens as an array of whole numbers (..., n) that the model knows."""
-        tokens = read_array(tokens, "tokens")
-        if tokens.ndim == 0:
-            raise ValueError("tokens must have an axis (..., n); got a single number")
-        if tokens.size == 0:
-            tokens = tokens.astype(int)  # an empty list counts as float
-        if tokens.dtype.kind not in "iu":
-            raise TypeError(f"tokens must be whole numbers; got {tokens.dtype}")
-        unknown = (tokens < 0) | (tokens >= self.n_tokens)
-        if unknown.any():
-            raise ValueError(
-                f"tokens must be from 0 to {self.n_tokens - 1}; got {tokens[unknown][0]}"
-            )
-        return tokens
-
     def _read_cache(self, cache):
         """Return a cache of this model, a new one for None."""
         if cache is None:
             return self.cache()
         if not isinstance(cache, Cache):
             raise TypeError(f"cache must be a Cache of the model; got {type(cache).__name__}")
-        if [kept.window for kept in cache.layers] != self.windows:
-            raise ValueError(
-                f"cache must have the windows of the model's layers, {self.windows}; "
-                f"got {[kept.window for kept in cache.layers]}"
-            )
+        if cache.model() is not self:
+            raise ValueError("cache must be that of this model; got that of another model")
         return cache
 
 
 @quiet_nan
-def _draw(logits, temperature, top_k, rng):
+def _draw(logits, temperature, top_k, top_p, rng):
     """Return a token for each row of logits (..., n_tokens)."""
+    logits = logits.astype(np.float64)
+    top = logits.max(-1, keepdims=True)
+    if not np.isfinite(top).all():
+        raise ValueError(
+            f"the largest logit must be finite to draw a token; got {top[~np.isfinite(top)][0]}"
+        )
     if temperature == 0:
         return logits.argmax(-1)
-    logits = logits.astype(np.float64)
     # Measured from the largest, however small the temperature is: no quotient of it overflows.
-    scores = (logits - logits.max(-1, keepdims=True)) / temperature
+    scores = (logits - top) / temperature
+    probabilities = softmax(scores)
     if top_k is not None:
-        scores = np.where(top_k_mask(scores, top_k), scores, -np.inf)
-    passed = softmax(scores).cumsum(-1)
+        probabilities = np.where(top_k_mask(scores, top_k), probabilities, 0)
+    if top_p < 1:
+        order = np.argsort(-probabilities, axis=-1, kind="stable")
+        falling = np.take_along_axis(probabilities, order, -1)
+        before = falling.cumsum(-1) - falling  # what the more probable tokens have together
+        np.put_along_axis(probabilities, order, np.where(before < top_p, falling, 0), -1)
+    passed = probabilities.cumsum(-1)
     passed /= passed[..., -1:]  # 1 at its end, which no draw reaches
     return (passed <= rng.random((*logits.shape[:-1], 1))).sum(-1)

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnlib.feed_forward import FeedForward, gelu
-from attnlib.inputs import quiet_nan, read_array, read_floats, read_size
+from attnlib.inputs import (
+    quiet_nan,
+    read_array,
+    read_flag,
+    read_floats,
+    read_size,
+    wide_dtype,
+)
 from attnlib.layers import Encoder, EncoderLayer
 from attnlib.masks import padding_mask
 from attnlib.models import files
@@ -69,7 +76,7 @@ def load_minilm(path=None, *, download=False):
             f"the package {error.name.partition('.')[0]} is missing: "
             "pip install safetensors tokenizers"
         ) from error
-    content = files.read_files(path, download=download)
+    content = files.read_files(path, download=read_flag(download, "download"))
     tokenizer = Tokenizer.from_str(content["tokenizer.json"].decode("utf-8"))
     # The file sets 128 tokens for every sentence; here each sentence keeps its length.
     tokenizer.no_truncation()
@@ -126,7 +133,7 @@ def mean_pool(states, mask):
         )
     if not mask.any(axis=-1).all():
         raise ValueError("mask must leave each sentence at least one token")
-    wide = np.promote_types(states.dtype, np.float32)
+    wide = wide_dtype(states.dtype)
     counted = np.where(mask[..., None], states, states.dtype.type(0))  # NaN times 0 is NaN
     mean = counted.sum(axis=-2, dtype=wide) / mask.sum(axis=-1, dtype=wide)[..., None]
     unit = mean / np.linalg.norm(mean, axis=-1, keepdims=True)
@@ -175,7 +182,7 @@ class MiniLM:
         hidden = [read_size(place, "each place of hidden") for place in hidden]
         if not set(hidden) < set(range(n)):
             raise ValueError(
-                f"hidden must be some, not all, of the places 0 to {n - 1}; got {hidden}"
+                f"hidden must be a proper subset of the positions 0 to {n - 1}; got {hidden}"
             )
         mask[:, hidden] = False
         states, weights = [x], []

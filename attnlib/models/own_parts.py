@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from attnlib.attention import softmax
-from attnlib.inputs import read_function
+from attnlib.inputs import read_function, read_result
 from attnlib.masks import causal_mask
 from attnlib.models.writing import writer
 from attnlib.multihead import MultiHeadAttention, merge_heads, split_heads
@@ -64,12 +64,7 @@ class Parts:
 
 def result_of(name, result, shape, kinds="f"):
     """Return what a part has returned as an array, if it can be used in its place."""
-    array = np.asarray(result)
-    if array.dtype.kind not in kinds:
-        needed = {"f": "floats", "b": "True and False", "iu": "whole numbers"}[kinds]
-        raise TypeError(f"{name} must return {needed}; got {array.dtype}")
-    if array.shape != shape:
-        raise ValueError(f"{name} must return an array of shape {shape}; got {array.shape}")
+    array = read_result(result, name, shape, kinds)
     if kinds == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name} must return finite numbers; got NaN or infinity")
     return array

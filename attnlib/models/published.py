@@ -55,7 +55,7 @@ def causal_lm(config, weights, *, dtype=np.float32):
     """
     fields = Fields(config)
     model_type = fields.required("model_type")
-    if model_type not in FAMILIES:
+    if model_type not in list(FAMILIES):
         raise ValueError(
             f"model_type of config must be one of {', '.join(FAMILIES)}; got {model_type!r}"
         )
@@ -132,6 +132,13 @@ class Fields:
         value = self.required(name) if default is None else self.value(name, default)
         return read_size(value, f"{name} of config", least=1)
 
+    def experts(self, name):
+        """Return how many experts a layer has, by this field, and how many of them a token uses."""
+        n, k = self.size(name), self.size("num_experts_per_tok")
+        if k > n:
+            raise ValueError(f"num_experts_per_tok of config must be at most {name}, {n}; got {k}")
+        return n, k
+
     def number(self, name, default=None):
         """Return a field that is a number above 0."""
         value = self.required(name) if default is None else self.value(name, default)
@@ -140,7 +147,7 @@ class Fields:
     def either(self, name, supported, default=None):
         """Return a field that has one of some values."""
         value = self.value(name, default)
-        if value not in supported:
+        if value not in supported or type(value) is not type(supported[0]):  # 0 == False
             choice = " or ".join(map(repr, supported))
             raise ValueError(f"{name} of config must be {choice} to be supported; got {value!r}")
         return value
@@ -271,11 +278,7 @@ def _gated_network(name_of_activation, may_have_biases, fields, arrays):
 def _experts(fields, arrays):
     """Return how to build the mixture of experts of a layer of gpt-oss, given its name."""
     d_model, d_ff = fields.size("hidden_size"), fields.size("intermediate_size")
-    n, k = fields.size("num_local_experts"), fields.size("num_experts_per_tok")
-    if k > n:
-        raise ValueError(
-            f"num_experts_per_tok of config must be at most num_local_experts, {n}; got {k}"
-        )
+    n, k = fields.experts("num_local_experts")
     limits = fields.number("swiglu_limit", 7.0), fields.number("swiglu_alpha", 1.702)
     fields.either("hidden_act", ["silu"])
 
@@ -298,7 +301,7 @@ def _experts(fields, arrays):
     return build
 
 
-# Windows: how many tokens each one may attend to, one a layer
+# Windows: how many tokens each one may attend to, one per layer
 
 
 def _no_windows(fields, n_layers):
@@ -333,10 +336,11 @@ def _windows_but_every_nth(n, fields, n_layers):
 def _by_types(fields, n_layers, types, window):
     """Return the windows of layers whose types `layer_types` says, or else `types`."""
     types = fields.value("layer_types", types)
-    known = {"full_attention", "sliding_attention"}
-    if not isinstance(types, list) or len(types) != n_layers or not known.issuperset(types):
+    known = ["full_attention", "sliding_attention"]
+    fit = isinstance(types, list) and all(each in known for each in types)
+    if not fit or len(types) != n_layers:
         raise ValueError(
-            f"layer_types of config must be one of {' and '.join(sorted(known))} for each of the "
+            f"layer_types of config must be one of {' and '.join(known)} for each of the "
             f"{n_layers} layers; got {types!r}"
         )
     if "sliding_attention" in types:

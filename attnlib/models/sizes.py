@@ -98,7 +98,8 @@ def sizes(config):
     TypeError
         If `config` is not a dict, or a size is not a whole number.
     ValueError
-        If the model type is not known, a size is missing or below 1, or layers share an indexer.
+        If the model type is not known, a size is missing or below 1, a token uses more experts than
+        there are, or layers share an indexer.
 
     Source
     ------
@@ -107,9 +108,11 @@ def sizes(config):
     """
     fields = Fields(config)
     model_type = fields.required("model_type")
-    if model_type not in LATENT and model_type not in FAMILIES:
-        known = ", ".join([*FAMILIES, *LATENT])
-        raise ValueError(f"model_type of config must be one of {known}; got {model_type!r}")
+    known = [*FAMILIES, *LATENT]
+    if model_type not in known:
+        raise ValueError(
+            f"model_type of config must be one of {', '.join(known)}; got {model_type!r}"
+        )
     n_tokens, d_model = fields.size("vocab_size"), fields.size("hidden_size")
     if model_type in LATENT:
         layers, tied = _latent_layers(fields, d_model, model_type), False
@@ -145,7 +148,7 @@ def _network(fields, d_model):
     if fields.value("num_local_experts") is None:
         biased = fields.either("mlp_bias", [True, False], False)
         return 3 * d_model * d_ff + biased * (2 * d_ff + d_model), 0
-    n, k = fields.size("num_local_experts"), fields.size("num_experts_per_tok")
+    n, k = fields.experts("num_local_experts")
     expert = 3 * d_model * d_ff + 2 * d_ff + d_model
     return n * expert + d_model * n + n, (n - k) * expert
 
@@ -164,7 +167,7 @@ def _latent_layers(fields, d_model, model_type):
         parameters, key = _indexer(fields, d_model, of_query, n_layers)
         attention, cached = attention + parameters, cached + key
     expert = 3 * d_model * fields.size("moe_intermediate_size")
-    n, k = fields.size("n_routed_experts"), fields.size("num_experts_per_tok")
+    n, k = fields.experts("n_routed_experts")
     router = n * d_model
     experts = (n + fields.size("n_shared_experts")) * expert + router
     dense = 3 * d_model * fields.size("intermediate_size")

@@ -1,7 +1,7 @@
 """The model that writes: a small Llama that this course has trained on the stories of `World`.
 
 The file `data/writer.npz` holds its configuration, its vocabulary and its weights. A matrix is
-stored in 8 bits a weight: each of its rows is a row of whole numbers from -127 to 127, times one
+stored in 8 bits per weight: each of its rows is a row of whole numbers from -127 to 127, times one
 scale.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attnlib.inputs import read_floats
+from attnlib.inputs import read_floats, read_ids
 from attnlib.models.language import CausalLM
 from attnlib.models.published import causal_lm
 from attnlib.world import END, show, split
@@ -133,7 +133,7 @@ class Writer(CausalLM):
         Raises
         ------
         TypeError
-            If `text` is no string.
+            If `text` is not a string.
         ValueError
             If it has words that the model does not know; the message says which ones, and which
             known words are spelled alike.
@@ -165,9 +165,9 @@ class Writer(CausalLM):
         TypeError
             If `tokens` holds no whole numbers.
         ValueError
-            If it is no vector, or a token is unknown.
+            If it is not a vector, or a token is unknown.
         """
-        tokens = self._read_tokens(tokens)
+        tokens = read_ids(tokens, self.n_tokens)
         if tokens.ndim != 1:
             raise ValueError(f"tokens must be a vector (n,); got shape {tokens.shape}")
         return show([self.vocabulary[token] for token in tokens])

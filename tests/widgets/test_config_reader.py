@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import attnlib
+from _ext.widgets.page import engine
 from attnlib.models import causal_lm, sizes
 from attnlib.widgets import ConfigReader
 from attnlib.widgets.config_reader import PUBLISHED
@@ -92,6 +93,20 @@ def test_javascript_counts_what_python_counts(widget):
     assert run(js(widget, "code(state)"))["printed"] == [
         f"{found.total} {found.active} {found.cache(widget.tokens)}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "all_of_them"), [("gpt-oss 20B", "num_local_experts"), ("GLM-5", "n_routed_experts")]
+)
+def test_no_token_uses_more_experts_than_there_are(name, all_of_them):
+    config = PUBLISHED[name] | {all_of_them: 32, "num_experts_per_tok": 33}
+    said = f"num_experts_per_tok of config must be at most {all_of_them}, 32; got 33"
+    with raises(ValueError, said):
+        sizes(config)
+    call = "(() => { try { return DESCRIBE } catch (error) { return error.message } })()"
+    call = call.replace("DESCRIBE", "config_reader_model.describe(dukpy.config)")
+    found = engine("ConfigReader")(call, config=config)
+    assert found == f"The field num_experts_per_tok must be at most {all_of_them}, 32."
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "Mistral"])

@@ -16,6 +16,7 @@ from attnlib import softmax
 from attnlib.models import causal_lm, writer
 from attnlib.models.writing import WEIGHTS
 from attnlib.widgets import Writer
+from attnlib.widgets.kit.base import bounds
 from attnlib.widgets.writer import model_file, record
 from attnlib.world import Reading, World, show, split
 from tests.helpers import raises, steady
@@ -393,6 +394,17 @@ def test_unknown_words_are_named_with_the_nearest_known_one_and_left_out():
     assert 'data-wrong="docter" data-near="doctor"' in drawn and "<img" not in drawn
 
 
+def test_a_word_is_exchanged_where_it_stands_by_itself():
+    text = "Ada made a list: rice. Ada had a lis, 'lis'"
+    exchanged = run("writer_text.exchange(dukpy.text, 'lis', 'list')", text=text)
+    assert exchanged == "Ada made a list: rice. Ada had a list, ’list’"
+
+
+def test_the_code_draws_as_the_page_does():
+    code = read("widget.code", top_k=3, top_p=0.5)
+    assert any("top_k=3, top_p=0.5" in line for line in code)
+
+
 def test_a_text_without_a_word_still_has_a_next_word():
     seen = read("widget.compute", text="", written="", at=0)
     own = dict(zip(writer().vocabulary, softmax(writer()([0]))[0], strict=True))
@@ -406,8 +418,9 @@ def test_a_text_without_a_word_still_has_a_next_word():
 def test_texts_have_a_longest_length():
     with raises(ValueError, "text needs at most 600 letters; got 601 of them"):
         Writer(text="a" * 601)
-    with raises(ValueError, "written needs at most 200 words and marks; got 201"):
-        Writer(written="a " * 201)
+    with raises(ValueError, "written needs at most 240 words and marks; got 241"):
+        Writer(written="a " * 241)
+    assert bounds(Writer)["at"]["most"] == run("writer_story.MOST_TOKENS")
 
 
 def test_a_kernel_hands_the_model_over_when_it_is_wanted():

@@ -157,9 +157,16 @@ function dense(width, size, flag) {
   return { hidden, feedForward: 3 * width * hidden + biases, unused: 0, first: 0 };
 }
 
+/** How many experts a layer has, by the field `name`, and how many of them a token uses. */
+function chosen(name, size) {
+  const [n, k] = [size(name), size("num_experts_per_tok")];
+  if (k > n) throw new Error(`The field num_experts_per_tok must be at most ${name}, ${n}.`);
+  return [n, k];
+}
+
 function experts(width, size) {
   const hidden = size("intermediate_size");
-  const [n, k] = [size("num_local_experts"), size("num_experts_per_tok")];
+  const [n, k] = chosen("num_local_experts", size);
   const expert = 3 * width * hidden + 2 * hidden + width;
   return {
     hidden,
@@ -168,13 +175,13 @@ function experts(width, size) {
     commons: 0,
     first: 0,
     feedForward: n * expert + width * n + n,
-    unused: Math.max(n - k, 0) * expert,
+    unused: (n - k) * expert,
   };
 }
 
 function sharedExperts(width, size) {
   const hidden = size("moe_intermediate_size");
-  const [n, k] = [size("n_routed_experts"), size("num_experts_per_tok")];
+  const [n, k] = chosen("n_routed_experts", size);
   const commons = size("n_shared_experts");
   const expert = 3 * width * hidden;
   return {
@@ -185,7 +192,7 @@ function sharedExperts(width, size) {
     first: size("first_k_dense_replace", undefined, 0),
     ofFirst: 3 * width * size("intermediate_size"),
     feedForward: (n + commons) * expert + n * width,
-    unused: Math.max(n - k, 0) * expert,
+    unused: (n - k) * expert,
   };
 }
 

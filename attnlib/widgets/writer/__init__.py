@@ -11,7 +11,7 @@ from attnlib.attention import softmax
 from attnlib.models import writing
 from attnlib.widgets.kit.base import CourseWidget, Number, Whole
 
-MAX_LETTERS, MAX_TOKENS = 600, 200
+MAX_LETTERS, MAX_TOKENS = 600, 240
 N_HEADS = 12  # of all layers
 # The two stories that are recorded, how they begin and how they go on: the same but for one word,
 # and so for all that follows from it.
@@ -58,7 +58,7 @@ class Writer(LoadsModel, CourseWidget):
     text : str
         How the story begins: up to 600 letters.
     written : str
-        How it goes on: words and marks with spaces between them, up to 200.
+        How it goes on: words and marks with spaces between them, up to 240.
     at : int
         The word whose probabilities are shown, counted from 1; 0 for the next word.
     temperature : float

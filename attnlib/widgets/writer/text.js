@@ -38,6 +38,11 @@ export function split(text, known) {
   return found;
 }
 
+/** A text in which a word, wherever it stands by itself, is another one. */
+export function exchange(text, wrong, near) {
+  return text.replaceAll("'", "’").replace(PART, (word) => (word === wrong ? near : word));
+}
+
 /** How many letters of `a` have to be changed, added or left out to make it `b`. */
 function distance(a, b) {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);

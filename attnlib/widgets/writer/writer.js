@@ -9,13 +9,12 @@
 import { buttons, element, html, select, slider, table, textField, tries } from "../kit/markup.js";
 import { two } from "../kit/numbers.js";
 import { makeSession } from "./session.js";
-import { perplexity, storyOf, wordsOf } from "./story.js";
-import { nearestWord, shown } from "./text.js";
+import { MOST_TOKENS, perplexity, storyOf, wordsOf } from "./story.js";
+import { exchange, nearestWord, shown } from "./text.js";
 
 export const layout = "abh-instrument";
 
 const LONGEST = 600; // letters of a beginning
-const MOST_WRITTEN = 200; // words of what follows it, in an address
 const [FAINT, STRONG] = [0.015, 0.06]; // weights: what is less is not marked; what is more, in ink
 
 /**
@@ -32,7 +31,7 @@ export const pageState = {
 
 export const shared = {
   text: (text) => typeof text === "string" && text.length <= LONGEST,
-  written: (text) => typeof text === "string" && text.split(/\s+/).length <= MOST_WRITTEN,
+  written: (text) => typeof text === "string" && text.split(/\s+/).length <= MOST_TOKENS,
   recorded: false,
   kernel: false,
   wanted: false,
@@ -412,7 +411,7 @@ export function picture(s) {
 
 /** Runnable Python for what is on the screen. NumPy draws other numbers than the page does. */
 export function code(s) {
-  const { text, written, temperature, top_k: topK, seed } = s;
+  const { text, written, temperature, top_k: topK, top_p: topP, seed } = s;
   return [
     "import numpy as np",
     "from attnlib import models, softmax",
@@ -427,7 +426,7 @@ export function code(s) {
     "for token in probabilities.argsort()[::-1][:5]:",
     "    print(model.vocabulary[token], probabilities[token].round(3))",
     "more = model.write(",
-    `    tokens, 20, temperature=${temperature}, top_k=${topK || "None"},`,
+    `    tokens, 20, temperature=${temperature}, top_k=${topK || "None"}, top_p=${topP},`,
     `    rng=np.random.default_rng(${seed}),`,
     ")",
     "print(model.decode(more))",
@@ -477,8 +476,7 @@ export function live(view) {
     view.set({ written: words.slice(0, -1).join(" "), at: 0, ended: "" });
   });
   view.on("near", "click", (_, { dataset: { wrong, near } }) => {
-    const { text } = view.state();
-    begin(text.replaceAll("'", "’").replace(wrong, near));
+    begin(exchange(view.state().text, wrong, near));
   });
   for (const name of ["temperature", "top_p"])
     view.on(name, "input", (event) => view.set({ [name]: Number(event.target.value) }));
