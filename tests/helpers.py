@@ -1,14 +1,18 @@
 """What the tests of several modules share: exact errors, masks for both sides, a cache."""
 
+import itertools
 import re
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
 from hypothesis import settings
 
 from attnlib import blocked, causal_mask, padding_mask
+from attnlib.models.writing import WEIGHTS
+from tools.train_writer import Llama, Recipe
 
 # The heads are even in number, or PyTorch would leave its fast path out.
 BATCH, N, N_MEMORY, HEADS, D_K, D_FF, D_MEMORY = 3, 7, 5, 2, 11, 13, 17
@@ -40,6 +44,20 @@ def raises(error, message):
     return pytest.raises(error, match=f"^{re.escape(message)}$")
 
 
+def every_pair(**levels):
+    """Parametrize a test by so many cases that each value of an option meets all of another one.
+
+    What is wrong with one value, or with two together, is met; all cases are ten times as many.
+    """
+    cases = list(itertools.product(*levels.values()))
+    pairs = {case: set(itertools.combinations(enumerate(case), 2)) for case in cases}
+    missing, chosen = set().union(*pairs.values()), []
+    while missing:
+        chosen.append(max(cases, key=lambda case: len(pairs[case] & missing)))
+        missing -= pairs[chosen[-1]]
+    return pytest.mark.parametrize(list(levels), chosen)
+
+
 def tokens(*shape, dtype=np.float64, seed=1):
     """Return random tokens."""
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)
@@ -65,6 +83,59 @@ def minilm_weights(seed, scale, words, width, inner, places, layers):
         shapes |= {f"{name}.LayerNorm.{part}": (width,) for part in ("weight", "bias")}
     rng = np.random.default_rng(seed)
     return {k: rng.normal(scale=scale, size=s).astype(np.float32) for k, s in shapes.items()}
+
+
+def minilm_tokenizer(words):
+    """Return a tokenizer of a small MiniLM, whose words begin with [PAD], [UNK], [CLS], [SEP]."""
+    pieces = tokenizers.models.WordPiece({w: i for i, w in enumerate(words)}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(pieces)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    ends = [("[CLS]", 2), ("[SEP]", 3)]
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=ends
+    )
+    return tokenizer
+
+
+def minilm_in_torch(weights):
+    """Return the model of the package transformers with the same weights."""
+    from transformers import BertConfig, BertModel
+
+    embeddings = {
+        kind: weights[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position")
+    }
+    config = BertConfig(
+        vocab_size=len(embeddings["word"]),
+        hidden_size=embeddings["word"].shape[1],
+        num_hidden_layers=sum("query.weight" in name for name in weights),
+        num_attention_heads=12,
+        intermediate_size=len(weights["encoder.layer.0.intermediate.dense.bias"]),
+        hidden_act="gelu",
+        max_position_embeddings=len(embeddings["position"]),
+        layer_norm_eps=1e-12,
+        attn_implementation="eager",
+    )
+    model = BertModel(config, add_pooling_layer=False)
+    state = {
+        name: torch.tensor(array)
+        for name, array in weights.items()
+        if not name.startswith("pooler") and "position_ids" not in name
+    }
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    assert not unexpected and not [name for name in missing if "_ids" not in name]
+    return model.eval()
+
+
+def writer_in_torch():
+    """Return the trained writer as PyTorch computes it, in float64, from the stored numbers."""
+    with np.load(WEIGHTS) as stored:
+        arrays = dict(stored)
+    names = [name for name in arrays if name.endswith(".weight")]
+    scales = {name: arrays.get(f"{name}/scale", np.ones(1)) for name in names}
+    model = Llama(len(arrays["vocabulary"]), replace(Recipe(), loudness=1.0)).double()
+    weights = {n: arrays[n] * (scales[n][:, None] if arrays[n].ndim > 1 else 1) for n in names}
+    model.load_state_dict({n: torch.tensor(w, dtype=torch.float64) for n, w in weights.items()})
+    return model
 
 
 def parts(layer):

@@ -151,11 +151,10 @@ def test_logits_equal_those_of_transformers(published, parity):
         parity(name, f"{mode} +n", in_pieces(ours, tokens, [n - 4, 3, 1]), expected, MOST)
 
 
+@pytest.mark.parametrize("published", ["Llama, dynamic NTK"], indirect=True)
 def test_the_cache_of_transformers_gives_the_same(published, parity):
     """Token by token on both sides: for dynamic NTK this is the text beyond the training."""
     name, model, config, arrays = published
-    if "dynamic" not in name:
-        return
     from transformers import DynamicCache
 
     model.model.rotary_emb.__init__(model.config)  # forgets the longest text so far

@@ -316,7 +316,7 @@ def test_empty_sequences(n_q, n_k, leading, causal):
     inputs = arrays(*leading, n_q=n_q, n_k=n_k)
     with np.errstate(all="raise"):
         gradients = attention_backward(*inputs, causal=causal)
-    for gradient, array in zip(gradients, inputs, strict=False):
+    for gradient, array in zip(gradients, inputs[:3], strict=True):
         assert gradient.shape == array.shape and not gradient.any()
 
 

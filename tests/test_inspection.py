@@ -1,9 +1,11 @@
 """Looking into a model: the ledger, the lens, and heads with other outputs; every error."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from attnlib import (
     EncoderLayer,
@@ -18,17 +20,14 @@ from attnlib import (
     row_ledger,
     softmax,
 )
-from attnlib.models import (
-    CausalLM,
-    MiniLM,
-    MissingModelError,
-    Reading,
-    files,
-    induction,
-    load_minilm,
-    writer,
+from attnlib.models import CausalLM, MiniLM, Reading, induction, writer
+from tests.helpers import (
+    minilm_in_torch,
+    minilm_tokenizer,
+    minilm_weights,
+    raises,
+    writer_in_torch,
 )
-from tests.helpers import raises
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -243,114 +242,130 @@ def test_texts_side_by_side_and_one_token_more():
     np.testing.assert_allclose(model(TOKENS[3:], cache=cache), model(TOKENS)[3:], atol=1e-12)
 
 
-def test_hooks_on_a_torch_model_with_the_same_weights_agree():
-    """An independent Llama in PyTorch, from the stored weights; hooks in front of W_O."""
-    torch = pytest.importorskip("torch")
-    model = writer(dtype=np.float64)
-    net = TorchLlama(torch, model)
+@contextmanager
+def hooked(projections, n_heads, given=None):
+    """Give what comes into each W_O of torch, (n_heads, n, d_v), with some of it replaced."""
+    seen, hooks = [], []
+    for number, projection in enumerate(projections):
+
+        def hook(module, args, number=number):
+            z = args[0][0].unflatten(-1, (n_heads, -1)).transpose(0, 1).clone()
+            for (layer, head), output in (given or {}).items():
+                if layer == number:
+                    z[head] = torch.as_tensor(output)
+            seen.append(z)
+            return z.transpose(0, 1).flatten(1)[None]
+
+        hooks.append(projection.register_forward_pre_hook(hook))
+    with torch.no_grad():
+        yield seen
+    for hook in hooks:
+        hook.remove()
+
+
+def in_torch(net, tokens, given=None):
+    """Return the logits of the writer in torch, and what comes into each W_O."""
+    with hooked([layer.self_attn.o_proj for layer in net.model.layers], 4, given) as seen:
+        return net(torch.tensor(tokens)[None])[0], seen
+
+
+def parts_in_torch(net, tokens, word):
+    """Return what the lens reads and what each part adds to a logit, from the rows of torch."""
+    rows, added = [], []
+    hooks = [
+        part.register_forward_pre_hook(lambda _, args: rows.append(args[0][0]))
+        for part in (*net.model.layers, net.model.norm)
+    ]
+    hooks += [
+        layer.mlp.register_forward_hook(lambda _, args, output: added.append(output[0]))
+        for layer in net.model.layers
+    ]
+    _, seen = in_torch(net, tokens)
+    for hook in hooks:
+        hook.remove()
+    with torch.no_grad():
+        table, norm = net.model.embed_tokens.weight, net.model.norm
+        probabilities = torch.stack([(norm(x) @ table.T).softmax(-1) for x in rows])
+        column = norm(rows[-1])[-1] / rows[-1][-1] * table[word]  # the last norm as a factor
+        parts = [rows[0][-1] @ column]
+        for layer, z, network in zip(net.model.layers, seen, added, strict=True):
+            strips = layer.self_attn.o_proj.weight.chunk(4, dim=1)
+            parts += [w_o @ of_head @ column for w_o, of_head in zip(strips, z[:, -1], strict=True)]
+            parts.append(network[-1] @ column)
+    return probabilities, torch.stack(parts)
+
+
+def test_hooks_on_the_writer_in_torch_agree():
+    """The Llama that was trained, with the stored weights; hooks in front of W_O."""
+    model, net = writer(dtype=np.float64), writer_in_torch()
     text = "Rosa was a brave sailor. Rosa had to bring the {} to the bank. After an hour the"
     tokens, other = (model.encode(text.format(cargo)) for cargo in ("boat", "gold"))
-    with torch.no_grad():
-        plain, seen = net(tokens)
-        _, of_other = net(other)
-        np.testing.assert_allclose(model(tokens), plain, rtol=0, atol=1e-12)
-        own, theirs = head_outputs(model, tokens), head_outputs(model, other)
-        for layer in range(3):
-            np.testing.assert_allclose(own[layer], seen[layer], rtol=0, atol=1e-12)
-        mean = mean_outputs(model, [tokens, other[:7]])[1][2]
-        stacked = torch.cat([seen[1][2], of_other[1][2][:7]])
-        np.testing.assert_allclose(mean, stacked.mean(0), rtol=0, atol=1e-12)
-        for place, outputs, given in (
-            ((1, 3), 0.0, torch.zeros(len(tokens), 32, dtype=torch.float64)),
-            ((2, 0), theirs[2][0], of_other[2][0]),
-            ((0, 2), mean, torch.tensor(mean).expand(len(tokens), 32)),
-        ):
-            hooked, _ = net(tokens, {place: given})
-            changed = replace_heads(model, {place: outputs})
-            np.testing.assert_allclose(changed(tokens), hooked, rtol=0, atol=1e-12)
-            assert np.abs(hooked.numpy() - plain.numpy()).max() > 1e-3
-        # The ledger and the lens from the torch model's own rows.
-        word = model.vocabulary.index("boat")
-        _, contributions = ledger(model, tokens, -1, word)
-        np.testing.assert_allclose(contributions, net.ledger(tokens, word), rtol=0, atol=1e-12)
-        np.testing.assert_allclose(lens(model, tokens), net.lens(tokens), rtol=0, atol=1e-12)
+    plain, seen = in_torch(net, tokens)
+    _, of_other = in_torch(net, other)
+    np.testing.assert_allclose(model(tokens), plain, rtol=0, atol=1e-12)
+    own, theirs = head_outputs(model, tokens), head_outputs(model, other)
+    for layer in range(3):
+        np.testing.assert_allclose(own[layer], seen[layer], rtol=0, atol=1e-12)
+    mean = mean_outputs(model, [tokens, other[:7]])[1][2]
+    stacked = torch.cat([seen[1][2], of_other[1][2][:7]])
+    np.testing.assert_allclose(mean, stacked.mean(0), rtol=0, atol=1e-12)
+    for place, ours, given in (
+        ((1, 3), 0.0, torch.zeros(len(tokens), 32)),
+        ((2, 0), theirs[2][0], of_other[2][0]),
+        ((0, 2), mean, torch.tensor(mean).expand(len(tokens), 32)),
+    ):
+        expected, _ = in_torch(net, tokens, {place: given})
+        changed = replace_heads(model, {place: ours})
+        np.testing.assert_allclose(changed(tokens), expected, rtol=0, atol=1e-12)
+        assert (expected - plain).abs().max() > 1e-3
+    word = model.vocabulary.index("boat")
+    probabilities, parts = parts_in_torch(net, tokens, word)
+    np.testing.assert_allclose(ledger(model, tokens, -1, word)[1], parts, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(lens(model, tokens), probabilities, rtol=0, atol=1e-12)
 
 
-def test_hooks_on_the_encoder_of_transformers_agree(monkeypatch):
-    """BertModel with the published weights; hooks in front of W_O, on two sentences in a batch."""
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("safetensors")
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    try:
-        content = files.read_files(None, download=False)
-        model = load_minilm()
-    except MissingModelError as missing:
-        pytest.skip(str(missing))
-    from safetensors.numpy import load
-    from transformers import BertConfig, BertModel
-
-    arrays = load(content["model.safetensors"])
-    published = {name: np.float64(a) for name, a in arrays.items() if a.dtype.kind == "f"}
-    model = MiniLM(published, model.tokenizer)
-    config = BertConfig(
-        hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536
-    )
-    net = BertModel(config, add_pooling_layer=False).double().eval()
-    tensors = {name: torch.tensor(array) for name, array in published.items()}
-    wrong = net.load_state_dict(tensors, strict=False)
-    assert not wrong.missing_keys
-    text, other = "The boat reached the bank.", "The money reached the bank."
+def test_hooks_on_the_encoder_of_transformers_agree():
+    """BertModel with random weights; hooks in front of W_O."""
+    words = "[PAD] [UNK] [CLS] [SEP] the boat money reached bank .".split()
+    weights = minilm_weights(1, 0.5, len(words), width=36, inner=13, places=17, layers=2)
+    model = MiniLM({k: np.float64(w) for k, w in weights.items()}, minilm_tokenizer(words))
+    net = minilm_in_torch(weights).double()
+    text, other = "the boat reached the bank .", "the money reached the bank ."
 
     def read(sentence, given=None):
-        """Return the last rows, and what came into each W_O, (12, n, 32) a layer."""
-        seen, hooks = [], []
-        for number, layer in enumerate(net.encoder.layer):
-
-            def hook(module, args, number=number):
-                z = args[0][0].view(-1, 12, 32).transpose(0, 1).clone()
-                for (where, head), output in (given or {}).items():
-                    if where == number:
-                        z[head] = torch.as_tensor(output)
-                seen.append(z)
-                return (z.transpose(0, 1).reshape(1, -1, 384),)
-
-            hooks.append(layer.attention.output.dense.register_forward_pre_hook(hook))
-        ids = torch.tensor([model.tokenizer.encode(sentence).ids])
-        with torch.no_grad():
-            states = net(ids).last_hidden_state[0]
-        for hook in hooks:
-            hook.remove()
-        return states, seen
+        """Return the last rows, and what came into each W_O, (12, n, 3) a layer."""
+        dense = [layer.attention.output.dense for layer in net.encoder.layer]
+        with hooked(dense, 12, given) as seen:
+            ids = torch.tensor([model.tokenizer.encode(sentence).ids])
+            return net(ids).last_hidden_state[0], seen
 
     plain, seen = read(text)
     _, of_other = read(other)
     own, theirs = head_outputs(model, text), head_outputs(model, other)
-    mean = mean_outputs(model, [text, other, "Good night."])[2][7]
-    cases = [
+    mean = mean_outputs(model, [text, other, "the bank"])[0][7]
+    for layer in range(2):
+        np.testing.assert_allclose(own[layer][0], seen[layer], rtol=0, atol=1e-12)
+    for ours, given in (
         ({}, {}),
-        ({(3, 5): own[3][0][5]}, {}),
-        ({(1, 3): 0.0}, {(1, 3): torch.zeros(8, 32)}),
-        ({(2, 7): mean, (4, 0): theirs[4][0][0]}, {(2, 7): mean, (4, 0): of_other[4][0]}),
-    ]
-    for layer in range(6):
-        np.testing.assert_allclose(own[layer][0], seen[layer], rtol=0, atol=1e-9)
-    for ours, hooked in cases:
+        ({(1, 5): own[1][0][5]}, {}),
+        ({(1, 3): 0.0}, {(1, 3): torch.zeros(8, 3)}),
+        ({(0, 7): mean, (1, 0): theirs[1][0][0]}, {(0, 7): mean, (1, 0): of_other[1][0]}),
+    ):
         changed = replace_heads(model, ours).read(text).states[-1]
-        expected = read(text, hooked)[0] if hooked else plain
-        np.testing.assert_allclose(changed, expected, rtol=0, atol=1e-9)
-        assert bool(hooked) == (np.abs(changed - plain.numpy()).max() > 1e-3)
-    everything = {(layer, head): theirs[layer][0][head] for layer in range(6) for head in range(12)}
+        np.testing.assert_allclose(changed, read(text, given)[0], rtol=0, atol=1e-12)
+        assert bool(given) == (np.abs(changed - plain.numpy()).max() > 1e-3)
+    everything = {(layer, head): theirs[layer][0][head] for layer in range(2) for head in range(12)}
     swapped = replace_heads(model, everything).read(text).states[-1]
     same = np.arange(8) != 2  # "boat" and "money" keep their own rows
-    np.testing.assert_allclose(swapped[same], model.read(other).states[-1][same], atol=1e-9)
+    np.testing.assert_allclose(swapped[same], model.read(other).states[-1][same], atol=1e-12)
     for position in (0, 5):
         names, rows = row_ledger(model, text, position)
         assert (names[0], names[12], names[13]) == ("input", "layer 1, head 12", "layer 1, biases")
-        assert names[-1] == "layer 6, feed-forward" and rows.shape == (85, 384)
+        assert names[-1] == "layer 2, feed-forward" and rows.shape == (29, 36)
         np.testing.assert_allclose(rows.sum(0), plain[position], rtol=0, atol=1e-12)
-        without = replace_heads(model, {(5, 3): 0.0})
-        assert names[74] == "layer 6, head 4" and rows[74].any()
-        assert not row_ledger(without, text, position)[1][74].any()
+        without = replace_heads(model, {(1, 3): 0.0})
+        assert names[18] == "layer 2, head 4" and rows[18].any()
+        assert not row_ledger(without, text, position)[1][18].any()
 
 
 class PreNorm:
@@ -379,105 +394,6 @@ class PreNorm:
 def test_the_ledger_of_a_row_refuses(position, error, message):
     with raises(error, message):
         row_ledger(PreNorm(), "a b c", position)
-
-
-class TorchLlama:
-    """The model that writes, in PyTorch: nn.Linear, nn.RMSNorm, and hooks on its modules."""
-
-    def __init__(self, torch, model):
-        self.torch, nn = torch, torch.nn
-        self.embeddings = torch.tensor(model.embeddings)
-        self.norm = self._norm(nn, model.norm)
-        self.layers = []
-        for layer in model.layers:
-            a, f = layer.attention, layer.feed_forward
-            matrices = {"q": a.w_q, "k": a.w_k, "v": a.w_v, "o": a.w_o}
-            matrices |= {"gate": f.w_gate, "up": f.w_up, "down": f.w_down}
-            parts = {name: self._linear(nn, w) for name, w in matrices.items()}
-            parts["norm_1"], parts["norm_2"] = (
-                self._norm(nn, norm) for norm in (layer.norm_1, layer.norm_2)
-            )
-            self.layers.append(nn.ModuleDict(parts))
-
-    def _linear(self, nn, w):
-        linear = nn.Linear(*w.shape, bias=False, dtype=self.torch.float64)
-        linear.weight.data = self.torch.tensor(w.T.copy())
-        return linear
-
-    def _norm(self, nn, norm):
-        made = nn.RMSNorm(len(norm.gamma), eps=norm.eps, dtype=self.torch.float64)
-        made.weight.data = self.torch.tensor(norm.gamma)
-        return made
-
-    def _turn(self, x):
-        n, d = x.shape[-2:]
-        angles = self.torch.outer(
-            self.torch.arange(n, dtype=x.dtype),
-            10000 ** (-self.torch.arange(0, d, 2, dtype=x.dtype) / d),
-        )
-        a, b = x.chunk(2, -1)
-        cos, sin = angles.cos(), angles.sin()
-        return self.torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
-
-    def rows(self, tokens):
-        """Return the rows between the layers, and what each attention and network adds."""
-        torch, functional = self.torch, self.torch.nn.functional
-        x = self.embeddings[torch.tensor(np.asarray(tokens))]
-        n, rows, added = len(x), [x], []
-        for layer in self.layers:
-            normed = layer["norm_1"](x)
-            q = self._turn(layer["q"](normed).view(n, 4, 32).transpose(0, 1))
-            k = self._turn(layer["k"](normed).view(n, 2, 32).transpose(0, 1))
-            v = layer["v"](normed).view(n, 2, 32).transpose(0, 1)
-            z = functional.scaled_dot_product_attention(
-                q, k.repeat_interleave(2, 0), v.repeat_interleave(2, 0), is_causal=True
-            )
-            attended = layer["o"](z.transpose(0, 1).reshape(n, 128))
-            x = x + attended
-            second = layer["norm_2"](x)
-            network = layer["down"](functional.silu(layer["gate"](second)) * layer["up"](second))
-            x = x + network
-            rows.append(x)
-            added.append(network)
-        return rows, added
-
-    def __call__(self, tokens, given=None):
-        """Return the logits, and what came into each W_O, by hooks that may replace it."""
-        seen, hooks = [], []
-        for number, layer in enumerate(self.layers):
-
-            def hook(module, args, number=number):
-                z = args[0].view(len(tokens), 4, 32).transpose(0, 1).clone()
-                for (where, head), output in (given or {}).items():
-                    if where == number:
-                        z[head] = output
-                seen.append(z)
-                return (z.transpose(0, 1).reshape(len(tokens), 128),)
-
-            hooks.append(layer["o"].register_forward_pre_hook(hook))
-        rows, _ = self.rows(tokens)
-        for hook in hooks:
-            hook.remove()
-        return self.norm(rows[-1]) @ self.embeddings.T, seen
-
-    def lens(self, tokens):
-        """Return the probabilities after each layer."""
-        rows, _ = self.rows(tokens)
-        return self.torch.stack([(self.norm(x) @ self.embeddings.T).softmax(-1) for x in rows])
-
-    def ledger(self, tokens, word):
-        """Return what each part adds, the last norm as a factor of what it is given."""
-        _, seen = self(tokens)
-        rows, added = self.rows(tokens)
-        factor = self.norm(rows[-1])[-1] / rows[-1][-1]
-        column = factor * self.embeddings[word]
-        parts = [rows[0][-1] @ column]
-        for layer, z, network in zip(self.layers, seen, added, strict=True):
-            for head in range(4):
-                w_o = layer["o"].weight[:, 32 * head : 32 * head + 32]
-                parts.append(w_o @ z[head, -1] @ column)
-            parts.append(network[-1] @ column)
-        return self.torch.stack(parts)
 
 
 def test_outputs_of_what_has_no_heads():

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
@@ -45,6 +45,7 @@ from tests.helpers import (
     N_MEMORY,
     NOT_FLOATS,
     N,
+    every_pair,
     masks,
     parts,
     raises,
@@ -58,6 +59,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 TOLERANCE = {np.float16: 2e-3, np.float32: 1e-6, np.float64: 1e-12}
 ACTIVATIONS = {"relu": relu, "gelu": gelu}
 LENGTHS = [3, 7, 1]
+few = settings(steady, max_examples=20)  # of whole stacks
 either = pytest.mark.parametrize("norm_first", [False, True])
 
 
@@ -101,70 +103,58 @@ def decoder_layer(dtype=np.float64, **options):
 # Against PyTorch
 
 
-def torch_options(norm_first, activation, bias, batch_first, dtype):
+def torch_options(norm_first, activation, bias, dtype):
     """Return how to build a layer of torch."""
     return {
         "dim_feedforward": D_FF,
         "dropout": 0.3,  # gone in eval()
         "activation": activation,
         "layer_norm_eps": 1e-3,
-        "batch_first": batch_first,
+        "batch_first": True,
         "norm_first": norm_first,
         "bias": bias,
         "dtype": DTYPES[dtype],
     }
 
 
-def called(module, batch_first, *inputs, fast=True, **options):
+def called(module, *inputs, fast=True, **options):
     """Yield the output of a module of torch, with gradients and on the fast path without.
 
     That path blocks wherever an additive mask is not 0 (pytorch issue 118628).
     """
-
-    def turn(x):
-        return x if batch_first else x.transpose(0, 1)
-
     for gradients in (True, False) if fast else (True,):
         with torch.set_grad_enabled(gradients):
-            output = module(*(turn(torch.from_numpy(x)) for x in inputs), **options)
-        yield turn(output).detach().numpy()
+            output = module(*map(torch.from_numpy, inputs), **options)
+        yield output.detach().numpy()
 
 
-def in_every_mode(test):
-    """Run a test with every option that a layer of torch has."""
-    for parametrize in (
-        pytest.mark.parametrize("dtype", DTYPES),
-        pytest.mark.parametrize("mode", MODES),
-        pytest.mark.parametrize("bias", [True, False]),
-        pytest.mark.parametrize("activation", ACTIVATIONS),
-        either,
-    ):
-        test = parametrize(test)
-    return test
+def in_every_mode(**more):
+    """Run a test with the options that a layer of torch has."""
+    of_torch = {"bias": [True, False], "activation": ACTIVATIONS, "norm_first": [False, True]}
+    cases = every_pair(mode=MODES, **of_torch, **more)
+    return lambda test: pytest.mark.parametrize("dtype", DTYPES)(cases(test))
 
 
 def named(module, norm_first):
     return f"{type(module).__name__}, {'pre' if norm_first else 'post'}-norm"
 
 
-@in_every_mode
-@pytest.mark.parametrize("batch_first", [True, False])
-def test_encoder_layer_equals_torch(norm_first, activation, bias, batch_first, mode, dtype, parity):
-    options = torch_options(norm_first, activation, bias, batch_first, dtype)
+@in_every_mode()
+def test_encoder_layer_equals_torch(norm_first, activation, bias, mode, dtype, parity):
+    options = torch_options(norm_first, activation, bias, dtype)
     module = stirred(torch.nn.TransformerEncoderLayer(D_MODEL, HEADS, **options))
     x, (mask, attn, padding) = tokens(BATCH, N, D_MODEL, dtype=dtype), masks(mode, N, N, dtype)
     got, _ = from_torch(module)(x, mask)
     valid = np.ones((BATCH, N), bool) if padding is None else ~padding.numpy()
     options = {"src_mask": attn, "src_key_padding_mask": padding, "fast": mode != "additive"}
-    for expected in called(module, batch_first, x, **options):
+    for expected in called(module, x, **options):
         # The fast path of torch writes zeros where there is padding.
         parity(named(module, norm_first), mode, got[valid], expected[valid])
 
 
-@in_every_mode
-@pytest.mark.parametrize("final_norm", [False, True])
+@in_every_mode(final_norm=[False, True])
 def test_encoder_equals_torch(final_norm, norm_first, activation, bias, mode, dtype, parity):
-    options = torch_options(norm_first, activation, bias, True, dtype)
+    options = torch_options(norm_first, activation, bias, dtype)
     layer = torch.nn.TransformerEncoderLayer(D_MODEL, HEADS, **options)
     norm = torch.nn.LayerNorm(D_MODEL, 1e-2, bias=bias, dtype=DTYPES[dtype]) if final_norm else None
     module = stirred(torch.nn.TransformerEncoder(layer, 6, norm, enable_nested_tensor=False))
@@ -173,14 +163,13 @@ def test_encoder_equals_torch(final_norm, norm_first, activation, bias, mode, dt
     assert [array.shape for array in weights] == [(BATCH, HEADS, N, N)] * 6
     valid = np.ones((BATCH, N), bool) if padding is None else ~padding.numpy()
     options = {"mask": attn, "src_key_padding_mask": padding, "fast": mode != "additive"}
-    for expected in called(module, True, x, **options):
+    for expected in called(module, x, **options):
         parity(named(module, norm_first), mode, got[valid], expected[valid])
 
 
-@in_every_mode
-@pytest.mark.parametrize("batch_first", [True, False])
-def test_decoder_layer_equals_torch(norm_first, activation, bias, batch_first, mode, dtype, parity):
-    options = torch_options(norm_first, activation, bias, batch_first, dtype)
+@in_every_mode()
+def test_decoder_layer_equals_torch(norm_first, activation, bias, mode, dtype, parity):
+    options = torch_options(norm_first, activation, bias, dtype)
     module = stirred(torch.nn.TransformerDecoderLayer(D_MODEL, HEADS, **options))
     x = tokens(BATCH, N, D_MODEL, dtype=dtype)
     memory = tokens(BATCH, N_MEMORY, D_MODEL, dtype=dtype, seed=4)
@@ -189,7 +178,6 @@ def test_decoder_layer_equals_torch(norm_first, activation, bias, batch_first, m
     got, _, _ = from_torch(module)(x, memory, mask, memory_mask)
     for expected in called(
         module,
-        batch_first,
         x,
         memory,
         tgt_mask=attn,
@@ -440,7 +428,7 @@ def test_keys_and_values_kept_equal_the_causal_pass_through_a_stack(norm_first):
 
 
 @either
-@steady
+@few
 @given(st.integers(0, 2**32 - 1), st.permutations(range(N)))
 def test_shuffled_tokens_shuffle_the_output(norm_first, seed, order):
     x, memory = tokens(N, D_MODEL, seed=seed), tokens(N_MEMORY, D_MODEL)
@@ -451,7 +439,7 @@ def test_shuffled_tokens_shuffle_the_output(norm_first, seed, order):
 
 
 @either
-@steady
+@few
 @given(st.integers(0, 2**32 - 1), st.integers(0, N - 1))
 def test_causal_outputs_do_not_move_with_what_comes_later(norm_first, seed, changed):
     before, memory, mask = tokens(N, D_MODEL, seed=seed), tokens(N_MEMORY, D_MODEL), causal_mask(N)

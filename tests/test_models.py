@@ -12,14 +12,13 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
-import tokenizers
 import torch
 from safetensors.numpy import load_file, save_file
 
 from attnlib import models
 from attnlib.models import MissingModelError, files, load_minilm, mean_pool, recordings
 from attnlib.models.recordings import Recording
-from tests.helpers import minilm_weights, raises
+from tests.helpers import minilm_in_torch, minilm_tokenizer, minilm_weights, raises
 from tools import record_minilm
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -39,13 +38,7 @@ SENTENCES = [
 def folder(tmp_path, monkeypatch):
     """Return a folder with the files of the small model, their hashes taken for the published."""
     save_file(SMALL, tmp_path / "model.safetensors")
-    pieces = tokenizers.models.WordPiece({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]")
-    tokenizer = tokenizers.Tokenizer(pieces)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    ends = [("[CLS]", 2), ("[SEP]", 3)]
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=ends
-    )
+    tokenizer = minilm_tokenizer(WORDS)
     # As in the published file, and to be switched off.
     tokenizer.enable_truncation(5)
     tokenizer.enable_padding(length=5)
@@ -65,35 +58,6 @@ def minilm():
         pytest.skip(str(missing))
 
 
-def reference(weights):
-    """Return the model of the package transformers with the same weights."""
-    from transformers import BertConfig, BertModel
-
-    embeddings = {
-        kind: weights[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position")
-    }
-    config = BertConfig(
-        vocab_size=len(embeddings["word"]),
-        hidden_size=embeddings["word"].shape[1],
-        num_hidden_layers=sum("query.weight" in name for name in weights),
-        num_attention_heads=12,
-        intermediate_size=len(weights["encoder.layer.0.intermediate.dense.bias"]),
-        hidden_act="gelu",
-        max_position_embeddings=len(embeddings["position"]),
-        layer_norm_eps=1e-12,
-        attn_implementation="eager",
-    )
-    model = BertModel(config, add_pooling_layer=False)
-    state = {
-        name: torch.tensor(array)
-        for name, array in weights.items()
-        if not name.startswith("pooler") and "position_ids" not in name
-    }
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    assert not unexpected and not [name for name in missing if "_ids" not in name]
-    return model.eval()
-
-
 def answer(model, encodings):
     """Return states, weights and embeddings of the reference for a padded batch."""
     longest = max(map(len, encodings))
@@ -109,7 +73,7 @@ def answer(model, encodings):
 
 def assert_equals_reference(model, weights, sentences):
     """Hold every state, weight and embedding against transformers; return the differences."""
-    theirs = reference(weights)
+    theirs = minilm_in_torch(weights)
     encodings = [model.tokenizer.encode(sentence) for sentence in sentences]
     worst = {"states": 0, "weights": 0}
     for sentence, encoding in zip(sentences, encodings, strict=True):
@@ -157,7 +121,7 @@ def test_nobody_looks_at_what_is_hidden(folder):
     ids = model.tokenizer.encode(text).ids
     mask = torch.tensor([[1, 1, 0, 1, 0, 1]])
     with torch.no_grad():
-        out = reference(SMALL)(
+        out = minilm_in_torch(SMALL)(
             torch.tensor([ids]), mask, output_hidden_states=True, output_attentions=True
         )
     reading = model.read(text, hidden=iter([4, 2]))

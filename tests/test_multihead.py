@@ -39,6 +39,7 @@ from tests.helpers import (
     N_MEMORY,
     NOT_FLOATS,
     N,
+    every_pair,
     masks,
     raises,
     steady,
@@ -231,10 +232,9 @@ def test_a_scale_a_cap_and_sinks_equal_torch(dtype, parity):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("batch_first", [True, False])
-@pytest.mark.parametrize("memory", [None, D_MODEL, D_MEMORY])
+@every_pair(
+    mode=MODES, memory=[None, D_MODEL, D_MEMORY], batch_first=[True, False], bias=[True, False]
+)
 def test_equals_torch(memory, batch_first, bias, mode, dtype, parity):
     module = stirred(
         torch.nn.MultiheadAttention(

@@ -349,9 +349,7 @@ def hostile_files():
 
 
 def test_no_hostile_file_does_harm(live):
-    files = hostile_files()
-    assert len(files) > 150
-    for content in files:
+    for content in hostile_files():
         keep(
             live,
             attention_by_hand='{"right": ["mine/1"]}',

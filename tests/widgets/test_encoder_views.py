@@ -286,7 +286,17 @@ def test_the_table_has_what_the_heads_write():
 # ------------------------------------------------------------------- recorded, and as it is copied
 
 
-def test_what_is_recorded_is_of_this_model():
+def test_what_is_recorded_is_of_this_model(monkeypatch):
+    """Of 158 swaps every eleventh: of a head in each layer, and of a whole layer."""
+    stored = [swap for one in views.recorded()["parts"] for swap in one["swaps"]]
+    numbers, swapped = iter(range(len(stored))), views.swapped
+
+    def every_eleventh(*asked):
+        number = next(numbers)
+        return stored[number] / 1000 if number % 11 else swapped(*asked)
+
+    monkeypatch.setattr(views, "swapped", every_eleventh)
+
     def same(old, new):
         if isinstance(old, dict):
             return old.keys() == new.keys() and all(same(old[k], new[k]) for k in old)

@@ -29,7 +29,7 @@ SWITCHES = list(itertools.product([True, False], module.NORMS, [True, False]))
 def test_with_all_parts_pytorch_gives_the_same_vectors(norm):
     explorer = LayerExplorer(norm=norm, depth=11, seed=7)
     x = torch.tensor(explorer.states[0])[None]
-    for (a, w_1, w_2), state in zip(module.random_layers(7), explorer.states[1:], strict=False):
+    for (a, w_1, w_2), state in zip(module.random_layers(7)[:11], explorer.states[1:], strict=True):
         options = {"norm_first": norm == "pre", "batch_first": True, "bias": False}
         layer = torch.nn.TransformerEncoderLayer(16, 4, 64, dtype=torch.float64, **options).eval()
         with torch.no_grad():
@@ -42,7 +42,6 @@ def test_with_all_parts_pytorch_gives_the_same_vectors(norm):
                 parameter.copy_(torch.tensor(weight.T))
             x = layer(x)
         np.testing.assert_allclose(state, x[0].numpy(), rtol=0, atol=1e-12)
-    assert explorer.states.shape == (12, 7, 16)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre", "none"])

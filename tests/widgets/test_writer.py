@@ -3,7 +3,6 @@
 import functools
 import math
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,15 +13,13 @@ from hypothesis import strategies as st
 from _ext.widgets.page import engine
 from attnlib import softmax
 from attnlib.models import causal_lm, writer
-from attnlib.models.writing import WEIGHTS
 from attnlib.widgets import Writer
 from attnlib.widgets.kit.base import bounds
 from attnlib.widgets.writer import model_file, record
 from attnlib.world import Reading, World, show, split
-from tests.helpers import raises, steady
+from tests.helpers import raises, steady, writer_in_torch
 from tests.widgets.pictures import js, picture
 from tests.widgets.samples import HOSTILE
-from tools.train_writer import Llama, Recipe
 
 WORLD = World()
 STORY = Writer().recorded[0]["words"]
@@ -129,26 +126,14 @@ def test_engine_refuses_what_it_would_get_wrong(changes, message):
     assert found == ["RangeError", f"This engine needs {message}."]
 
 
-def in_torch():
-    """Return the trained model as PyTorch computes it, in float64, from the stored numbers."""
-    with np.load(WEIGHTS) as stored:
-        arrays = dict(stored)
-    names = [name for name in arrays if name.endswith(".weight")]
-    scales = {name: arrays.get(f"{name}/scale", np.ones(1)) for name in names}
-    model = Llama(len(arrays["vocabulary"]), replace(Recipe(), loudness=1.0)).double()
-    weights = {n: arrays[n] * (scales[n][:, None] if arrays[n].ndim > 1 else 1) for n in names}
-    model.load_state_dict({n: torch.tensor(w, dtype=torch.float64) for n, w in weights.items()})
-    return model
-
-
 def test_page_attnlib_and_torch_agree(parity):
-    """Twelve stories, each of them cut after every one of its first twenty tokens."""
+    """Three stories, each of them cut after every one of its first twenty tokens."""
     open_file()
     model = writer(dtype=np.float64)
-    stories = [WORLD.tell(random.Random(seed))[0][:19] for seed in range(12)]
+    stories = [WORLD.tell(random.Random(seed))[0][:19] for seed in range(3)]
     tokens = np.array([model.encode(show(words)) for words in stories])
     with torch.no_grad():
-        by_torch = in_torch()(torch.tensor(tokens)).softmax(-1).numpy()
+        by_torch = writer_in_torch()(torch.tensor(tokens)).softmax(-1).numpy()
     by_page = run(
         """dukpy.tokens.map((story) => {
           const text = writer_model.emptyText(known.model);
@@ -158,8 +143,7 @@ def test_page_attnlib_and_torch_agree(parity):
         tokens=tokens.tolist(),
     )
     by_page, by_attnlib = np.array(by_page), softmax(model(tokens))
-    assert by_page.shape == (12, 20, 539)
-    assert len({(*story[:n],) for story in tokens.tolist() for n in range(1, 21)}) >= 200
+    assert by_page.shape == (3, 20, 539)
     parity("the trained writer", "attnlib", by_attnlib, by_torch, 1e-12)
     parity("the trained writer", "page", by_page, by_torch, 1e-4)
     assert np.array_equal(by_page.argmax(-1), by_torch.argmax(-1))
