@@ -12,7 +12,9 @@ from attnlib.caches import KeyValueCache
 from attnlib.check import attempts, running
 from attnlib.models import own_parts, writer
 from attnlib.models.own_parts import PartedAttention, Parts, write_with
+from attnlib.world import World
 from tests.test_check import ODD, needs_signals, solution, table
+from tools.measure_writer import fault
 
 every_part = pytest.mark.parametrize("part", running.PARTS)
 
@@ -53,6 +55,30 @@ def test_the_story_ends_where_the_model_ends_it():
     tokens = writer().encode("Ada")
     ending = Parts(sample_tokens=lambda logits, temperature, draws: np.array([int(draws[0])]))
     assert write_with(ending, tokens, np.array([3.0, 5.0, 0.0, 7.0])).tolist() == [3, 5]
+
+
+def test_without_a_mask_the_model_still_writes_by_the_rules_and_not_with_other_mistakes():
+    model, world = writer(), World()
+    beginning = model.encode(running.BEGINNING)
+
+    def without_fault(n, **part):
+        texts = [
+            write_with(Parts(**part), beginning, np.random.default_rng(seed).random(40))
+            for seed in range(n)
+        ]
+        stories = [[model.vocabulary[t] for t in (*beginning[1:], *text)] for text in texts]
+        return sum(fault(world, story) in (None, "no end") for story in stories)
+
+    assert without_fault(30) == 28
+    assert without_fault(30, causal_mask=lambda n_q, n_k: np.ones((n_q, n_k), dtype=bool)) == 26
+    assert without_fault(30, softmax=lambda scores: attnlib.softmax(scores, axis=0)) == 0
+    assert without_fault(30, rotary=lambda x, positions: x) == 0
+
+    def unscaled(q, k, v):
+        weights = attnlib.softmax(q @ k.T)
+        return weights @ v, weights
+
+    assert without_fault(30, attention=unscaled) == 0
 
 
 # --- the judge

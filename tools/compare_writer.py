@@ -14,7 +14,7 @@ import numpy as np
 from attnlib.models import writing
 from attnlib.world import World
 from tools.measure_writer import fault, held_out, probabilities_of, written
-from tools.train_writer import Recipe, Stories
+from tools.train_writer import SECOND, Recipe, Stories
 
 LENGTHS = (1, 2, 5)  # how many of the last words a table knows
 EDGES = (0, 0.01, 0.05, 0.15, 0.35, 0.65, 0.95, 1)  # of the buckets of probabilities
@@ -134,18 +134,26 @@ def sampling(model, world):
     return rows
 
 
+def learned_from(world):
+    """Return all stories from which the model has learned, each as an array of tokens."""
+    found = []
+    for recipe in (Recipe(), SECOND):
+        told = Stories(recipe, world)
+        for step in range(recipe.steps):
+            found += [row[row >= 0].astype(np.int16) for row in told.batch(step).numpy()]
+    return found
+
+
 def main():
     """Measure, and store what was measured."""
-    world, model, recipe = World(), writing.writer(), Recipe()
-    stories, learn_from = held_out(world), Stories(recipe, world)
+    world, model = World(), writing.writer()
+    stories = held_out(world)
     figures = {
         "stories": N_STORIES,
         "sampling": sampling(model, world),
         "calibration": calibration(model, world, stories),
     }
-    batches = (learn_from.batch(step).numpy() for step in range(recipe.steps))
-    learned = [row[row >= 0] for batch in batches for row in batch]
-    figures["tables"] = tables(world, stories, learned)
+    figures["tables"] = tables(world, stories, learned_from(world))
     writing.COMPARED.write_text(json.dumps(figures) + "\n", encoding="utf-8")
 
 
