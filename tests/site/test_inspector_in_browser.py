@@ -78,7 +78,7 @@ def test_the_model_comes_after_a_click_and_reads_the_readers_text(page, addresse
     wake(page, addresses[way])
     page.locator("[name=toggle][value='6']").check()
     page.locator("[name=toggle][value='7']").check()
-    page.wait_for_selector("[data-part=result] b:text-is('0.531')")
+    page.wait_for_selector("[data-part=result] b:text-is('0.552')")
     assert not [url for url in asked if url.startswith("model")]
     page.locator("[name=open]").click()
     page.wait_for_selector("[data-part=status]:text('The model has read this text')")
