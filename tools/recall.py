@@ -5,9 +5,10 @@ has to be answered by its last value. In half of the texts every key is new; in 
 second half of the pairs has the keys of the first half, with other values. A pair is one token
 ("together") or two tokens, the key and then the value ("apart"). A model has learned positions
 and one or two layers of attention with residuals, and the models differ in these layers alone.
-Two controls change one number: "wide" gives the keys of "together" twice as many numbers, and
-"longer" trains on "apart" for three times as many steps. `python -m tools.recall` takes about
-an hour and writes attnlib/data/recall.json, which the chapter "Beyond the full table" shows.
+Three controls change one thing: "wide" gives the keys of "together" twice as many numbers,
+"longer" trains on "apart" for three times as many steps, and "clocks" gives its models sinusoidal
+positions, which are not learned. `python -m tools.recall` takes about an hour and writes
+attnlib/data/recall.json, which the chapter "Beyond the full table" shows.
 """
 
 import json
@@ -17,13 +18,15 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from attnlib.positions import sinusoidal_positions
+
 FILE = Path(__file__).resolve().parent.parent / "attnlib" / "data" / "recall.json"
 N_KEYS, N_VALUES, N_PAIRS = 32, 16, 16
 D_MODEL = 32
 BATCH, RATE = 64, 3e-3
 SEEDS = 0, 1, 2
-D_K = {"together": 8, "wide": 16, "apart": 8, "longer": 8}
-STEPS = {"together": 1500, "wide": 1500, "apart": 2500, "longer": 7500}
+D_K = {"together": 8, "wide": 16, "apart": 8, "longer": 8, "clocks": 8}
+STEPS = {"together": 1500, "wide": 1500, "apart": 2500, "longer": 7500, "clocks": 2500}
 KINDS = {
     "together": {
         "two full layers": ("full", "full"),
@@ -49,6 +52,9 @@ KINDS = {
         "window 2, then full": ("window 2", "full"),
     },
     "longer": {
+        "two full layers": ("full", "full"),
+    },
+    "clocks": {
         "two full layers": ("full", "full"),
     },
 }
@@ -97,11 +103,14 @@ class Attention(nn.Module):
 class Model(nn.Module):
     """Layers of attention between embeddings and the logits of the values."""
 
-    def __init__(self, kinds, d_k):
+    def __init__(self, kinds, d_k, clocks=False):
         super().__init__()
         self.keys = nn.Embedding(N_KEYS + 1, D_MODEL)  # the last one stands for "no key"
         self.values = nn.Embedding(N_VALUES + 1, D_MODEL)  # and here for "no value"
         self.positions = nn.Embedding(3 * N_PAIRS, D_MODEL)
+        if clocks:
+            fixed = torch.from_numpy(sinusoidal_positions(3 * N_PAIRS, D_MODEL)).float()
+            self.positions.weight = nn.Parameter(fixed, requires_grad=False)
         self.layers = nn.ModuleList(Attention(kind, d_k) for kind in kinds)
         self.norm, self.out = nn.RMSNorm(D_MODEL), nn.Linear(D_MODEL, N_VALUES, bias=False)
 
@@ -131,11 +140,11 @@ def texts(n, n_pairs, again, apart, generator):
     return keys % (N_KEYS + 1), values % (N_VALUES + 1), answers
 
 
-def train(kinds, apart, n_steps, seed, d_k=8):
+def train(kinds, apart, n_steps, seed, d_k=8, clocks=False):
     """Return the accuracy of a trained model where keys are new, and where they come again."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    model = Model(kinds, d_k)
+    model = Model(kinds, d_k, clocks)
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=n_steps)
     for step in range(n_steps):
@@ -173,11 +182,13 @@ def main():
     torch.set_num_threads(1)
     found = {}
     for task, kinds in KINDS.items():
-        apart, d_k = task in ("apart", "longer"), D_K[task]
+        apart, d_k = task in ("apart", "longer", "clocks"), D_K[task]
         length = (3 if apart else 2) * N_PAIRS
         found[task] = {}
         for name, layers in kinds.items():
-            runs = [train(layers, apart, STEPS[task], seed, d_k) for seed in SEEDS]
+            runs = [
+                train(layers, apart, STEPS[task], seed, d_k, task == "clocks") for seed in SEEDS
+            ]
             found[task][name] = {"kept": kept(layers, length, d_k), "runs": runs}
             print(task, name, found[task][name], flush=True)
     FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
