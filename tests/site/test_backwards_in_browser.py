@@ -3,7 +3,7 @@
 from playwright.sync_api import expect
 
 from attnlib.widgets import Backwards
-from tests.site.harness import FRAME, page_of, phone, showing
+from tests.site.harness import FRAME, page_of, phone, showing, wake
 
 PARTS = ("by", "predicted", "really", "slope", "graph")
 
@@ -75,9 +75,12 @@ def test_a_tap_picks_an_entry(browser, addresses):
         assert shows(page, stage="X", cell="K.1.0")
 
 
-def test_it_walks_by_itself_and_stops_when_it_is_told(live):
-    live.get_by_role("button", name="Backpropagate").click()
-    expect(entry(live, "Z.0.0").locator(".slope")).to_have_text("+1")
-    live.get_by_role("button", name="Pause").click()
-    live.wait_for_timeout(3000)
-    assert entry(live, "V.1.0").locator(".slope").count() == 0
+def test_it_walks_by_itself_and_stops_when_it_is_told(page, addresses):
+    page.clock.install()
+    wake(page, addresses["http"])
+    page.get_by_role("button", name="Backpropagate").click()
+    page.clock.run_for(1000)
+    expect(entry(page, "Z.0.0").locator(".slope")).to_have_text("+1")
+    page.get_by_role("button", name="Pause").click()
+    page.clock.run_for(3000)
+    assert entry(page, "V.1.0").locator(".slope").count() == 0

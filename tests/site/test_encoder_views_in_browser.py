@@ -240,11 +240,11 @@ def test_each_sentence_that_is_read_is_a_point(open_view):
 
 def test_points_by_slider_by_pointer_and_by_layer(open_view):
     page = open_view("lengths")
+    page.emulate_media(**CALM)  # or the points glide to another layer for a second
     page.locator("[name=spot]").press("Home")
     says(page, "0.79")
     page.locator("[data-part=only] [aria-pressed=true]").press("ArrowRight")
     says(page, "3 tokens. In layer 1, [CLS] gets 0.51")
-    page.wait_for_timeout(1100)
     page.locator(".cls .own circle").first.hover(force=True)
     says(page, "Chai piyo")
     page.mouse.move(0, 0)

@@ -186,7 +186,10 @@ def test_copied_code_gives_the_weights_and_their_means(made):
     np.testing.assert_array_equal(names.get("mask", np.ones_like(mask)), mask)
     wanted = means(weights[layer, head], keys is not None)
     asked = list(wanted.values())[3 if keys else 0 :]  # of other tokens the last two alone
-    for line, mean in zip(names["printed"], asked, strict=True):
+    *lines, said = names["printed"]
+    top = names["key_tokens"][names["weights"][row].argmax()]
+    assert said == f"{tokens[row]} attends most to {top}"
+    for line, mean in zip(lines, asked, strict=True):
         assert line == "none" if mean is None else float(line) == pytest.approx(mean, abs=0.015)
 
 
