@@ -224,7 +224,7 @@ def report(kinds):
     goes = " ".join(f"On the one {kind}: {bound(found)}." for kind, found in kinds.items())
     return f"""\
 Measured on {len(kinds)} kind{"s" * (len(kinds) > 1)} of processor, one thread, float32, {HEADS} \
-heads of {WIDTH} dimensions. {where}
+heads of {WIDTH} numbers. {where}
 
 **Time**, as a multiple of PyTorch's `F.scaled_dot_product_attention`, {order}:
 
@@ -253,8 +253,8 @@ def whole(name, kind):
     took = times[TORCH][2048] * 1000
     return f"""\
 :::{{dropdown}} All sizes, {name}
-PyTorch took {took:.0f} ms for 2,048 tokens. Time as a multiple of PyTorch's; the last column is \
-the exponent p of the fitted power n<sup>p</sup> of the time itself.
+PyTorch took {took:.0f} ms for 2,048 tokens. Time as a multiple of PyTorch's; in the \
+last column is p: the time itself grows about like n<sup>p</sup>.
 
 {table(["", *head, "p"], lines)}
 

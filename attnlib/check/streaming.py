@@ -5,11 +5,54 @@ import numpy as np
 
 from attnlib import attention as exact
 from attnlib.check.arrays import float32, random_arrays
-from attnlib.check.checker import Checker
+from attnlib.check.attempts import same
+from attnlib.check.checker import Checker, Verdict
+
+AT_ONCE = (
+    "The numbers are right, but your function computes with more than `block` scores at a time. "
+    "Think of a text whose scores do not fit into memory: take s[i : i + block], and keep only the "
+    "largest score, the sum and the output so far."
+)
 
 
-def right(s, V, block):
-    """Return the right output."""
+class Hidden(np.ndarray):
+    """Scores of which no more than a block can be read at a time: all together they are NaN."""
+
+    def __array_finalize__(self, source):
+        """Let a copy, or a view, hide what its source hides."""
+        self.scores, self.block = getattr(source, "scores", None), getattr(source, "block", 0)
+
+    def __getitem__(self, key):
+        """Return a part: an ordinary array if it holds at most a block."""
+        part = self.scores.reshape(self.shape)[key]
+        return part if np.size(part) <= self.block else hide(part, self.block)
+
+
+def hide(scores, block):
+    """Return scores of which at most a block can be read at a time."""
+    hidden = np.full_like(scores, np.nan).view(Hidden)
+    hidden.scores, hidden.block = scores, block
+    return hidden
+
+
+class InBlocks(Checker):
+    """A checker that refuses a right answer if it was computed with all scores at once."""
+
+    def verdict(self, function, attempts):
+        """Return the verdict on what a function did with the inputs."""
+        verdict = super().verdict(function, attempts)
+        inputs = next(iter(self.cases.values()))
+
+        def in_the_dark(s, V, block):
+            return function(hide(s, block), V, block)
+
+        if verdict and not same(self.attempt(in_the_dark, inputs).result, attempts[0].result):
+            return Verdict(False, AT_ONCE)
+        return verdict
+
+
+def whole(s, V):
+    """Return the output of all these scores and values."""
     return exact.softmax(s) @ V
 
 
@@ -62,30 +105,30 @@ def streamed(largest_of=max, total_by=shrink, output_by=shrink, start=-np.inf, d
 def blocks(s, V, block):
     """Return the output of each block by itself."""
     starts = range(0, len(s), block)
-    return [right(s[i : i + block], V[i : i + block], block) for i in starts]
+    return [whole(s[i : i + block], V[i : i + block]) for i in starts]
 
 
 def overlapping(s, V, block):
     """Return the output of blocks that begin at every key."""
     often = np.minimum(np.arange(len(s)) + 1, block)
-    return right(s + np.log(often), V, block)
+    return whole(s + np.log(often), V)
 
 
 def whole_blocks(s, V, block):
     """Return the output of the blocks that are not shorter than the others."""
     n_whole = len(s) // block * block
-    return right(s[:n_whole], V[:n_whole], block)
+    return whole(s[:n_whole], V[:n_whole])
 
 
 S, V = random_arrays((7,), (7, 3))
 
-online_softmax = Checker(
+online_softmax = InBlocks(
     """Check the average of the values under softmax, computed one block of keys at a time.
 
     The function takes the scores s (n_k,) of one query, the values V (n_k, d_v) and block, how many
     keys are read at a time; it returns softmax(s) V (d_v,). The last block may be shorter.
     """,
-    right=right,
+    right=streamed(),
     returns={"output": "one number for each dimension of the values"},
     cases={
         "seven keys in blocks of 2": (S, V, 2),
@@ -139,7 +182,7 @@ online_softmax = Checker(
         "maximum stays -inf: at the end of each round it becomes the new one.",
         streamed(total_by=forget, output_by=forget),
         "Only the first block counts: a return inside of the loop, or no loop.",
-        lambda s, V, block: right(s[:block], V[:block], block),
+        lambda s, V, block: whole(s[:block], V[:block]),
         "Your blocks overlap: the next one begins `block` keys later.",
         overlapping,
         "Every block takes the first values. Cut V as you cut the scores.",
