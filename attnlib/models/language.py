@@ -103,6 +103,7 @@ class CausalLM:
 
     Examples
     --------
+    >>> from attnlib.layers import EncoderLayer
     >>> rng = np.random.default_rng(0)
     >>> layer = EncoderLayer.init(8, 2, 16, rng, norm_first=True)
     >>> model = CausalLM(rng.normal(size=(5, 8)).astype(np.float32), [layer])
