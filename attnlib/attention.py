@@ -82,7 +82,7 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
         float16, float32 or float64. The leading axes broadcast against each other.
     mask : array, broadcasting to (..., n_q, n_k), optional
         bool, True = may attend; or float, added to the scaled scores. Blocked means False or
-        exactly -inf. Floats that are all 0 or 1, with both, are refused.
+        exactly -inf. Floats that are all 0 or 1, with both among them, are refused.
     causal : bool
         Let query i attend to keys 0 ... i only, on top of `mask`.
     scale : float, optional
@@ -102,8 +102,8 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
         If queries, keys or values do not hold floats, `mask` is neither bool nor float, or
         `scale` is not a number.
     ValueError
-        If the shapes do not fit, d_k is 0, `mask` holds NaN, +inf or zeros and ones as floats, or
-        `scale` is not finite.
+        If the shapes do not fit, d_k is 0, `mask` holds NaN, +inf or only zeros and ones as floats,
+        or `scale` is not finite in the dtype of the computation.
 
     Source
     ------

@@ -180,7 +180,8 @@ def feed_forward(x, w_1, b_1, w_2, b_2, activation=relu):
     Returns
     -------
     array, shape (..., n, d_model)
-        Only the activation works a float16 out in float32: a product that passes 65504 is infinite.
+        Of float16, only the activation is worked out in float32: a product that passes 65504
+        becomes infinite.
 
     Raises
     ------

@@ -152,8 +152,8 @@ def read_number(number, name, sign=""):
         as_float = float(number)
     except OverflowError:
         raise ValueError(f"{name} must fit into a float; got more than 10^308") from None
-    fits = {"": True, "above 0": number > 0, "0 or more": number >= 0}[sign]
-    if not (math.isfinite(as_float) and fits):
+    has_sign = {"": True, "above 0": number > 0, "0 or more": number >= 0}[sign]
+    if not (math.isfinite(as_float) and has_sign):
         raise ValueError(f"{name} must be finite{sign and ' and ' + sign}; got {number}")
     return as_float
 
@@ -170,7 +170,7 @@ def read_scale(scale, queries, *others):
 
 def read_flag(flag, name):
     """Return `flag` as a bool, and refuse all else: of other things most count as true."""
-    if type(flag) is not bool and not isinstance(flag, np.bool):
+    if not isinstance(flag, bool | np.bool):
         raise TypeError(f"{name} must be True or False; got {flag!r}")
     return bool(flag)
 
@@ -258,14 +258,15 @@ def scores_shape(x, memory):
 def fits(shape, other):
     """Return whether an array of this shape broadcasts to the other shape."""
     sizes = zip(shape[::-1], other[::-1], strict=False)
-    return len(shape) <= len(other) and not [one for one, size in sizes if one not in (1, size)]
+    return len(shape) <= len(other) and all(one in (1, size) for one, size in sizes)
 
 
 def read_mask(mask, shape, name="mask", *, is_bias=False):
     """Return `mask` as an array of bool or float that fits scores of `shape` (..., n_q, n_k).
 
-    None stays None: nothing is blocked. Floats that are all 0 or 1 are True and False in the wrong
-    dtype, as added to the scores they would block nothing. A bias may hold them.
+    None stays None: nothing is blocked. Floats that are all 0 or 1, with both among them, are
+    refused unless they are a bias: they must have been meant as True and False, and would block
+    nothing when they are added to the scores.
     """
     if mask is None:
         return None
@@ -287,6 +288,6 @@ def read_mask(mask, shape, name="mask", *, is_bias=False):
         if not is_bias and ones.any() and not ones.all() and ((mask == 0) | ones).all():
             raise ValueError(
                 f"{name} must be True and False, or 0 and -inf to be added to the scores; got 0 "
-                f"and 1 as {mask.dtype}, of which .astype(bool) makes True and False"
+                f"and 1 as {mask.dtype}: .astype(bool) makes them True and False"
             )
     return mask

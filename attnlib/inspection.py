@@ -153,8 +153,8 @@ def row_ledger(model, sentence, position):
     Raises
     ------
     TypeError
-        If a part of the model is not from this library, or `position` is not whole; and as
-        the model does.
+        If `model` has no `read`, a part of it is not from this library, or `position` is not whole;
+        and as the model does.
     ValueError
         If `position` is out of bounds, or a layer is not normed after its sums; and as the model
         does.

@@ -398,9 +398,10 @@ def _check_norm(norm, name, d_model):
 
 
 def _part(layer, name, x):
-    """Return what a norm or a network of a layer makes of the tokens; nothing where there is none.
+    """Return what a norm or a network of a layer makes of the tokens: `x` itself if it has none.
 
-    It may be a reader's own function, so its result is checked: a column would be broadcast.
+    The part may be a reader's own function, so the shape of its result is checked: a single column
+    would be broadcast without an error.
     """
     part = getattr(layer, name)
     return x if part is None else read_result(part(x), name, x.shape)

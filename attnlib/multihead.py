@@ -305,9 +305,9 @@ class MultiHeadAttention:
         output : array, shape (..., n_q, d_model)
         weights : array, shape (..., n_heads, n_q, n_k)
             Each in the common dtype of the tokens and the parameters that it is made from, which
-            `mask` and `score_bias` never change. Only attention itself works a float16 out in
-            float32: a projection that passes 65504 is infinite. A token with nothing to attend to
-            has zero weights, so its output is `b_o`.
+            `mask` and `score_bias` never change. Of float16, only attention itself is worked
+            out in float32: a projection that passes 65504 becomes infinite. A token with nothing
+            to attend to has zero weights, so its output is `b_o`.
 
         Raises
         ------

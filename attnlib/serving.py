@@ -4,7 +4,7 @@ Also the rule of speculative decoding. The letters are those of the papers.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -209,8 +209,6 @@ def _read_probability(number, name):
 
 # The simulation
 
-IDEAS = "continuous", "paged", "prefixes", "chunked", "speculative", "eight_bit"
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -277,6 +275,9 @@ class Settings:
         longest = self.shared + self.prompt * 3 // 2 + 1 + 4 * self.output + DRAFTED
         if longest > LONGEST:
             raise ValueError(f"a request may have {LONGEST} tokens; got up to {longest}")
+
+
+IDEAS = tuple(each.name for each in fields(Settings) if each.type is bool)
 
 
 def chance(seed, position):

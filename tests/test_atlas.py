@@ -1,5 +1,8 @@
 """The parity atlas: what is stored is what this machine's torch does, and says what it should."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
 import torch
@@ -190,3 +193,11 @@ def test_words_for_what_torch_gives():
         assert atlas._word(np.array(got, float), rows, ours, 1e-6, random=False) == word
     assert atlas._word(np.array(told["differ"]), rows, ours, 1e-6, random=True) == "random"
     assert atlas._word(np.zeros((3, 2)), rows & False, ours, 1e-6, random=False) == ""
+
+
+def test_the_file_is_what_would_be_written():
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, atlas.COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(atlas.read())
+    assert atlas.STORED.read_text(encoding="utf-8") == text.getvalue()

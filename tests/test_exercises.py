@@ -216,7 +216,7 @@ def test_a_page_without_what_it_takes_sends_readers_to_the_notebook(
         ("raise MemoryError", "MemoryError: your code asks for more memory than a page may take",
          ["Line 1: raise MemoryError"]),
         ("import no_such_module",
-         "no_such_module is not here: a page has NumPy, attnlib and Python's own modules.",
+         "no_such_module is not here. A page has NumPy, attnlib and Python's own modules.",
          ["Line 1: import no_such_module"]),
         ("raise KeyboardInterrupt", "KeyboardInterrupt", ["Line 1: raise KeyboardInterrupt"]),
     ],

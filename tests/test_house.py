@@ -89,6 +89,8 @@ REQUIRED = [
 MOST_LINES = 12
 MOST_OPEN_LINES, MOST_COLUMNS = 60, 76
 
+MOST_LINES_OF_A_FUNCTION = 60  # from `def` to its end, with what is nested
+
 
 # Made by the commands, never part of the checkout.
 NOT_OURS = {".git", ".venv", "_build", "__pycache__", ".ipynb_checkpoints", ".hypothesis"}
@@ -157,6 +159,17 @@ def test_torch_is_imported_inside_functions_only():
         if any("torch" in imported(node) for node in outside_functions(tree))
     ]
     assert_none(offences)
+
+
+def test_checkers_are_made_of_small_functions():
+    long = [
+        f"{path}:{node.lineno}: {node.name} has {node.end_lineno - node.lineno + 1} lines"
+        for module, path, tree in modules()
+        for node in ast.walk(tree)
+        if module == "check" and isinstance(node, ast.FunctionDef)
+        if node.end_lineno - node.lineno >= MOST_LINES_OF_A_FUNCTION
+    ]
+    assert_none(long, f"a function has at most {MOST_LINES_OF_A_FUNCTION} lines")
 
 
 def test_import_attnlib_loads_the_mathematics_alone():
@@ -719,6 +732,11 @@ def test_scripts_and_styles_have_short_lines():
         if len(line) > 100
     ]
     assert_none(offences, "Biome leaves long templates and comments; break them at 100 columns")
+
+
+def test_pre_commit_runs_what_make_lint_runs():
+    settings = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert [hook["entry"] for repo in settings["repos"] for hook in repo["hooks"]] == ["make lint"]
 
 
 # The workflow that publishes

@@ -32,6 +32,10 @@ def refusals():
     return found
 
 
+def test_the_file_has_many_refusals():
+    assert len(refusals()) > 250
+
+
 @pytest.mark.parametrize(("module", "call", "error", "message"), refusals())
 def test_refused_with_these_words(module, call, error, message):
     names = vars(importlib.import_module(f"tests.{module}"))

@@ -116,7 +116,7 @@ def build():
 def main(is_served=False):
     """Build, one build at a time, and say where to open the site; return what to exit with.
 
-    Where it is about to be served, its server says that.
+    If the site is about to be served, its server says where.
     """
     try:
         with lock(__file__):
@@ -139,5 +139,5 @@ def main(is_served=False):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--served", action="store_true", help="it is about to be served")
+    parser.add_argument("--served", action="store_true", help="do not say how to open the site")
     sys.exit(main(parser.parse_args().served))

@@ -2,7 +2,7 @@
 
 How often a table of the last few words would be right, how close the model's probabilities are to
 the true ones, and how the settings of sampling change its stories. What is measured goes into
-`attnlib/data/writer_compared.json`. It takes more than ten minutes of one core.
+`attnlib/data/writer_compared.json`. It takes more than ten minutes on one core.
 """
 
 import json

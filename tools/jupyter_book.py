@@ -1,9 +1,9 @@
 """Run jupyter-book for a build: `python -m tools.jupyter_book build ...`.
 
 Called by its own command, it writes color codes even into a file, and where Sphinx has said what
-stopped it, such as a full disk, it adds two pages of its own calls to that. Where it says in a box
-how to open the site, `tools.build` says more. And Sphinx says of each script that it copies anew,
-which the build then makes smaller, that it overwrites it.
+stopped it, such as a full disk, it adds two pages of its own calls to that. At the end it says in
+a box how to open the site, which is left out because `tools.build` says more. Left out, too, are
+Sphinx's warnings that it overwrites a script: the build makes each one smaller once it is copied.
 """
 
 import gc
@@ -28,6 +28,7 @@ def main():
     gc.disable()
     logging.getLogger("sphinx.sphinx.util.osutil").setLevel(logging.WARNING)
     box = vars(cli).get("_message_box")
+    # Only the boxes of errors name their color.
     cli._message_box = lambda text, color="", **how: color and box(text, color, **how)
     try:
         cli.main()

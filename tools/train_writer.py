@@ -278,17 +278,17 @@ def rate_at(step, recipe):
     return recipe.rate * min(1, (step + 1) / recipe.warm_up, falling)
 
 
-def train(recipe, folder=None, *, start=None, every=500, stop=None):
+def train(recipe, folder=None, *, trained=None, every=500, stop=None):
     """Return a trained model, and a row for each measurement: step, loss, held-out loss, seconds.
 
-    The weights begin at random, or as those of `start`, a trained model. With a folder, it keeps
+    The weights begin at random, or as those of `trained`, another model. With a folder, it keeps
     its checkpoints there and goes on from the last one.
     """
     world = World()
     torch.manual_seed(recipe.seed)
     model, stories = Llama(len(world.words), recipe), Stories(recipe, world)
-    if start:
-        model.load_state_dict(start.state_dict())
+    if trained is not None:
+        model.load_state_dict(trained.state_dict())
     optimizer = optimizer_of(model, recipe)
     first, rows, seconds = 0, [], 0.0
     if folder:
@@ -395,7 +395,7 @@ def main():
     folder = parser.parse_args().folder or Path(tempfile.mkdtemp())
     recipe = Recipe()
     trained, rows = train(recipe, folder)
-    trained, more = train(SECOND, folder / "second", start=trained)
+    trained, more = train(SECOND, folder / "second", trained=trained)
     before = np.array([recipe.steps, 0, 0, rows[-1][-1]])
     rows += (more[1:] + before).tolist()
     model, arrays = stored(trained.state_dict(), recipe)

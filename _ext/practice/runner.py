@@ -25,7 +25,7 @@ FILE = "your code"
 MOST_CHARACTERS, MOST_LINES, LONGEST_VALUE, LONGEST_ERROR = 10_000, 200, 2_000, 300
 LONGEST_LINE = 120  # of the learner's own, in an error
 GIVEN = {"math": math, "np": np, "attnlib": attnlib, "check": check}
-HERE = "a page has NumPy, attnlib and Python's own modules."
+AVAILABLE = "A page has NumPy, attnlib and Python's own modules."
 SPECIAL = {
     SystemExit: "Your code ends the program (exit or sys.exit). Leave that out: it ends by itself.",
     RecursionError: "RecursionError: the function calls itself without end.",
@@ -116,7 +116,7 @@ def explained(error, source):
     elif isinstance(error, MemoryError):
         message = f"MemoryError: {said or 'your code asks for more memory than a page may take'}"
     elif isinstance(error, ModuleNotFoundError):
-        message = f"{error.name} is not here: {HERE}"
+        message = f"{error.name} is not here. {AVAILABLE}"
     for kind, words in SPECIAL.items():
         if isinstance(error, kind):
             message = words
@@ -236,7 +236,7 @@ def judged(judge, name, space, source):
         passed, call = bool(verdict == 1), judge.strip().splitlines()[-1]
         message = f"{'Right' if passed else 'Not yet'}: {call} is {verdict!r}."
     if " raised ModuleNotFoundError" in message and not passed:
-        message += f" {HERE[0].upper()}{HERE[1:]}"
+        message += f" {AVAILABLE}"
     # The lines are of an error that the checker caught, and speaks of.
     lines = lines if " raised " in message and not passed else []
     return {"passed": passed, "message": message, "lines": lines, "texts": texts}

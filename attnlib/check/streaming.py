@@ -11,7 +11,8 @@ from attnlib.check.checker import Checker, Verdict
 AT_ONCE = (
     "The numbers are right, but your function computes with more than `block` scores at a time. "
     "Think of a text whose scores do not fit into memory: take s[i : i + block], and keep only the "
-    "largest score, the sum and the output so far."
+    "largest score, the sum and the output so far. A copy of all of s, and np.asarray(s), count as "
+    "reading all of it."
 )
 
 

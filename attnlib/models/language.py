@@ -215,8 +215,9 @@ class CausalLM:
         top_k : int, optional
             Draw from the k most probable tokens only.
         top_p : float
-            Draw from the most probable tokens only, as many as together have this probability
-            (nucleus sampling, Holtzman et al. 2020); above 0, and 1 for all.
+            Draw from the most probable tokens only, the fewest that together have at least this
+            probability (nucleus sampling, Holtzman et al. 2020); above 0, and 1 for all. It is
+            counted before `top_k` leaves tokens out.
         rng : numpy.random.Generator, optional
             What draws; a new one unless given, so that each text is another.
 

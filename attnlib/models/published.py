@@ -55,7 +55,7 @@ def causal_lm(config, weights, *, dtype=np.float32):
     """
     fields = Fields(config)
     model_type = fields.required("model_type")
-    if model_type not in list(FAMILIES):
+    if model_type not in list(FAMILIES):  # a dict would have to hash what may be a list
         raise ValueError(
             f"model_type of config must be one of {', '.join(FAMILIES)}; got {model_type!r}"
         )

@@ -48,7 +48,7 @@ NUMBERS = {
     "ScalingExplorer": {"d_k": (1, 256), "toss": (1, 12), "coins": (0, 255), "gap": (-10, 10)},
     "Inspector": {"away": (0, 4095), "head": (0, 12), "layer": (1, 3)},
     "Writer": {
-        "at": (0, 200), "temperature": (0, 2), "top_k": (0, 100), "top_p": (0.05, 1),
+        "at": (0, 240), "temperature": (0, 2), "top_k": (0, 100), "top_p": (0.05, 1),
         "seed": (0, 9999), "head": (0, 12),
     },
 }  # fmt: skip
