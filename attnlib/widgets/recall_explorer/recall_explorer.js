@@ -18,10 +18,7 @@ const KINDS = {
     "It keeps every key and every value, so the memory grows with the text.",
   ],
   window: ["Window of 4", "It keeps the last four keys and values, and forgets everything else."],
-  linear: [
-    "Linear attention",
-    "It adds up all pairs in one matrix: the numbers of a key times those of its value.",
-  ],
+  linear: ["Linear attention", "It adds up all pairs in one matrix, each as key times value."],
   delta: [
     "Delta rule",
     "It looks up what the matrix gives for a key, and adds only the difference.",
