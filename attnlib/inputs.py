@@ -258,7 +258,8 @@ def scores_shape(x, memory):
 def fits(shape, other):
     """Return whether an array of this shape broadcasts to the other shape."""
     sizes = zip(shape[::-1], other[::-1], strict=False)
-    return len(shape) <= len(other) and all(one in (1, size) for one, size in sizes)
+    # A list and not a generator, which would cost a call for each axis: masks are read often.
+    return len(shape) <= len(other) and not [one for one, size in sizes if one not in (1, size)]
 
 
 def read_mask(mask, shape, name="mask", *, is_bias=False):
