@@ -6,6 +6,7 @@ from attnlib.inputs import read_size
 from attnlib.models.published import FAMILIES, Fields
 
 LATENT = "deepseek_v3", "glm_moe_dsa"  # with latent attention, which causal_lm does not have
+WITH_EXPERTS = ("gpt_oss",)  # of those that causal_lm supports
 
 
 @dataclass(frozen=True)
@@ -118,13 +119,13 @@ def sizes(config):
         layers, tied = _latent_layers(fields, d_model, model_type), False
     else:
         family = FAMILIES[model_type]
-        layers, tied = _layers(fields, d_model, family), family.tied
+        layers, tied = _layers(fields, d_model, family, model_type), family.tied
     tied = fields.either("tie_word_embeddings", [True, False], tied)
     table = n_tokens * d_model
     return ModelSizes(table, 0 if tied else table, layers, d_model)
 
 
-def _layers(fields, d_model, family):
+def _layers(fields, d_model, family, model_type):
     """Return the sizes of the layers of a model that `causal_lm` supports."""
     n_layers, n_heads = fields.size("num_hidden_layers"), fields.size("num_attention_heads")
     n_kv_heads = fields.size("num_key_value_heads", n_heads)
@@ -135,7 +136,8 @@ def _layers(fields, d_model, family):
     attention += biased * (of_queries + 2 * of_keys + d_model) + family.sinks * n_heads
     norms = len(family.norms) * d_model
     norms += {"": 0, "each": 2 * d, "all": of_queries + of_keys}[family.norms_of_heads]
-    feed_forward, unused = _network(fields, d_model)
+    network = _experts if model_type in WITH_EXPERTS else _network
+    feed_forward, unused = network(fields, d_model)
     return [
         LayerSizes(attention, feed_forward, norms, unused, 2 * of_keys, window)
         for window in family.windows(fields, n_layers)
@@ -143,11 +145,15 @@ def _layers(fields, d_model, family):
 
 
 def _network(fields, d_model):
-    """Return the parameters of a feed-forward network, and those that a token does not use."""
+    """Return the parameters of a feed-forward network, and that a token uses all of them."""
     d_ff = fields.size("intermediate_size")
-    if fields.value("num_local_experts") is None:
-        biased = fields.either("mlp_bias", [True, False], False)
-        return 3 * d_model * d_ff + biased * (2 * d_ff + d_model), 0
+    biased = fields.either("mlp_bias", [True, False], False)
+    return 3 * d_model * d_ff + biased * (2 * d_ff + d_model), 0
+
+
+def _experts(fields, d_model):
+    """Return the parameters of a mixture of experts, and those that a token does not use."""
+    d_ff = fields.size("intermediate_size")
     n, k = fields.experts("num_local_experts")
     expert = 3 * d_model * d_ff + 2 * d_ff + d_model
     return n * expert + d_model * n + n, (n - k) * expert

@@ -25,6 +25,7 @@ const FAMILIES = {
   glm_moe_dsa: { before: true, latent: true, experts: true, indexed: true },
 };
 const MOST_LAYERS = 1000;
+const TYPES = ["full_attention", "sliding_attention"]; // of layers
 
 export const NAMES = Object.keys(FAMILIES);
 
@@ -43,8 +44,9 @@ export function parse(text) {
 
 /** What a configuration says, or an error that names the field. */
 export function describe(config) {
+  const has = (name) => Object.hasOwn(config, name);
   const value = (name, otherwise) =>
-    Object.hasOwn(config, name) && config[name] !== null ? config[name] : otherwise;
+    has(name) && config[name] !== null ? config[name] : otherwise;
   const size = (name, otherwise, least = 1) => {
     const found = value(name, otherwise);
     if (!Number.isSafeInteger(found) || found < least)
@@ -88,7 +90,7 @@ export function describe(config) {
     ...found,
     ...parts,
     ...network,
-    windows: windows(found, value, size, flag),
+    windows: windows(found, has, value, size, flag),
     norms: parts.norms + (Boolean(family.before) + Boolean(family.after)) * 2 * width,
   };
 }
@@ -197,21 +199,39 @@ function sharedExperts(width, size) {
 }
 
 /** How many tokens each layer may look back at, or null for all. */
-function windows({ family, layers }, value, size, flag) {
-  const each = Array.from({ length: layers }, (_, i) => i + 1);
-  const none = each.map(() => null);
+function windows({ family, layers }, has, value, size, flag) {
   const kind = family.windows;
-  if (!kind || (kind === "upper" && !flag("use_sliding_window"))) return none;
-  if (value("sliding_window") === undefined) return none;
+  const each = Array.from({ length: layers }, (_, i) => i);
+  if (!kind) return each.map(() => null);
+  if (kind === "all") {
+    if (!has("sliding_window"))
+      throw new Error("The field sliding_window must be there, null for no window.");
+    const window = value("sliding_window") === undefined ? null : size("sliding_window");
+    return each.map(() => window);
+  }
+  let isFull; // by its number, from 0, unless layer_types says it
+  if (kind === "upper") {
+    const first = flag("use_sliding_window") ? size("max_window_layers", undefined, 0) : layers;
+    isFull = (i) => i < first;
+  } else {
+    const nth = kind === 6 ? size("sliding_window_pattern", kind) : kind;
+    isFull = (i) => (i + 1) % nth === 0;
+  }
+  const own = each.map((i) => (isFull(i) ? "full_attention" : "sliding_attention"));
+  const types = value("layer_types", own);
+  if (
+    !Array.isArray(types) ||
+    types.length !== layers ||
+    types.some((type) => !TYPES.includes(type))
+  )
+    throw new Error(
+      `The field layer_types must be ${TYPES.join(" or ")} for each of the ${layers} layers.`,
+    );
+  if (!types.includes("sliding_attention")) return each.map(() => null);
+  if (kind === "upper" && !flag("use_sliding_window"))
+    throw new Error("The field layer_types must have no sliding_attention: no window is used.");
   const window = size("sliding_window");
-  const types = value("layer_types");
-  if (Array.isArray(types) && types.length === layers)
-    return types.map((type) => (type === "sliding_attention" ? window : null));
-  if (kind === "all") return each.map(() => window);
-  if (kind === "upper")
-    return each.map((i) => (i > size("max_window_layers", undefined, 0) ? window : null));
-  const nth = kind === 6 ? size("sliding_window_pattern", kind) : kind;
-  return each.map((i) => (i % nth ? window : null));
+  return types.map((type) => (type === "sliding_attention" ? window : null));
 }
 
 /** The parameters by part, all of them, those that a token uses, and the bytes of the cache. */
