@@ -8,7 +8,7 @@
  * added.
  */
 import { buttons, element, html, line, select, sheet, slider, table, text } from "../kit/markup.js";
-import { dotProducts, multiply, numpyArray, softmax } from "../kit/numbers.js";
+import { dotProducts, multiply, numpyArray, range, softmax } from "../kit/numbers.js";
 
 export const pageState = { playing: false };
 export const label = ({ row, column }) =>
@@ -29,7 +29,6 @@ const REACHED = {
   X: "X",
 };
 const [ROWS, COLUMNS] = [(id) => (id[0] === "W" ? 4 : 2), (id) => (id === "X" ? 4 : 2)];
-const range = (n) => Array.from({ length: n }, (_, i) => i);
 /** The entries of a matrix, and those of all, from the end to the beginning. */
 const names = (id) =>
   range(ROWS(id)).flatMap((i) => range(COLUMNS(id)).map((j) => `${id}.${i}.${j}`));

@@ -2,9 +2,9 @@
  * DotProduct: a query and a key as arrows. The key is a step to the right and a step up, and each
  * of them throws a shadow on the line of the query.
  */
-import { along, arrow, clamp, direction, placed, through } from "../drawing/geometry.js";
+import { along, arrow, direction, placed, through } from "../drawing/geometry.js";
 import { attributes, buttons, element, html } from "../kit/markup.js";
-import { plain } from "../kit/numbers.js";
+import { clamp, plain } from "../kit/numbers.js";
 
 const SIDE = 320; // of the sheet
 const SHEET = { unit: 66, left: 96, floor: 222 };

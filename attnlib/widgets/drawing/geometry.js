@@ -4,8 +4,7 @@
  * A point is [x, y]. A `unit` is a direction of length 1; what lies `aside` is to its right on a
  * sheet, where y grows downwards.
  */
-
-export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+import { clamp } from "../kit/numbers.js";
 
 export const distance = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
 

@@ -6,11 +6,10 @@ import { grid, small } from "../drawing/heads_grid.js";
 import { cellAt, cut, heatmap, weightTable } from "../drawing/heatmap.js";
 import { element, html, sheet, table, tries } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, sharePanel, weightPanel } from "../drawing/microscope.js";
-import { called, two } from "../kit/numbers.js";
+import { called, dot, two } from "../kit/numbers.js";
 import {
   cosine,
   D_HEAD,
-  dot,
   find,
   isRecorded,
   N_HEADS,

@@ -4,9 +4,9 @@
  * other.
  */
 import { element, html } from "../kit/markup.js";
-import { multiply } from "../kit/numbers.js";
+import { dot, multiply, sum } from "../kit/numbers.js";
 import { pairOf, placesOf } from "./pair.js";
-import { dot, N_HEADS, N_LAYERS, partsOf, rowsOf, stateOf } from "./reading.js";
+import { N_HEADS, N_LAYERS, partsOf, rowsOf, stateOf } from "./reading.js";
 
 const MOST = 64; // tokens
 const OF_LAYER = N_HEADS + 2; // its heads, its biases, its feed-forward network
@@ -108,7 +108,6 @@ export function standing(s, { readings, last }) {
 // ------------------------------------------------------------------------------- the picture
 
 const percent = (x) => `${Math.round(100 * x)}`.replace("-0", "0").replace("-", "−");
-const sum = (list) => list.reduce((total, x) => total + x, 0);
 const partAt = (layer, part) => 1 + layer * OF_LAYER + part;
 
 /** How dark a share is, unless it is rounded to 0, and whether it leads the other way. */

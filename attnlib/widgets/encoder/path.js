@@ -4,8 +4,9 @@
  */
 import { at, distance, placed, through } from "../drawing/geometry.js";
 import { element, html, sheet, text } from "../kit/markup.js";
+import { dot } from "../kit/numbers.js";
 import { KINDS, pairOf, placesOf } from "./pair.js";
-import { cosineText, dot } from "./reading.js";
+import { cosineText } from "./reading.js";
 
 const scaled = (a, factor) => a.map((x) => x * factor);
 const minus = (a, b) => a.map((x, k) => x - b[k]);

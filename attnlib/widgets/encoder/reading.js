@@ -7,7 +7,7 @@
  * Recorded, it is { text, hidden, tokens, weights }, as attnlib packs them, and `only` the [layer,
  * head] that it has. What came with a link has `rows` of hundredths instead, and `seen` is true.
  */
-import { transpose, two } from "../kit/numbers.js";
+import { dot, transpose, two } from "../kit/numbers.js";
 import { unpacked } from "./seen.js";
 
 export const N_LAYERS = 6;
@@ -71,8 +71,6 @@ export function partsOf(reading, name, layer, head) {
 /** The vector of a token after so many layers; after 0, what goes into the first. */
 export const stateOf = ({ states }, layers, i) =>
   states[layers].subarray(i * D_MODEL, (i + 1) * D_MODEL);
-
-export const dot = (a, b) => a.reduce((sum, x, k) => sum + x * b[k], 0);
 
 export const cosine = (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 

@@ -3,7 +3,8 @@
  * question and by the words that they share with it.
  */
 import { element, html, table } from "../kit/markup.js";
-import { cosineText, dot, keyOf, DIGITS } from "./reading.js";
+import { dot } from "../kit/numbers.js";
+import { cosineText, keyOf, DIGITS } from "./reading.js";
 
 /** The words of a text, small, each once, in order. */
 export const wordsOf = (sentence) =>

@@ -7,9 +7,9 @@
  */
 import { buttons, element, html, select } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
-import { numpyArray, plain, words, wordVector } from "../kit/numbers.js";
+import { numpyArray, plain, range, words, wordVector } from "../kit/numbers.js";
 import { crossed, size } from "./layout.js";
-import { moment, plan, range, short, writes } from "./plan.js";
+import { moment, plan, short, writes } from "./plan.js";
 import { explain, order } from "./reading.js";
 import { scene } from "./scene.js";
 import { fold, ledger, liveWriter, writer } from "./writer.js";

@@ -2,9 +2,9 @@
  * Where everything of Flow stands: a river that lies, or, on a phone, one that falls; and its
  * lines.
  */
-import { decimals, range, sum, wide, writes } from "./plan.js";
+import { clamp, range, sum } from "../kit/numbers.js";
+import { decimals, wide, writes } from "./plan.js";
 
-export const clamp = (x, low = 0, high = 1) => Math.min(Math.max(x, low), high);
 export const mix = (a, b, w) => a + (b - a) * w;
 export const smooth = (x) => {
   const c = clamp(x);

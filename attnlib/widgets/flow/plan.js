@@ -1,10 +1,8 @@
 /**
  * What Flow has to show: the numbers of a layer, its blocks in the order of the river, its stages.
  */
-import { called, multiply, softmax, transpose } from "../kit/numbers.js";
+import { called, multiply, range, softmax, sum, transpose } from "../kit/numbers.js";
 
-export const range = (n) => Array.from({ length: n }, (_, i) => i);
-export const sum = (row) => row.reduce((total, x) => total + x, 0);
 const plus = (a, b) =>
   a.map((row, i) => row.map((x, j) => x + (Array.isArray(b[0]) ? b[i][j] : b[j])));
 

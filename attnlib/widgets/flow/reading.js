@@ -1,7 +1,8 @@
 /**
  * A cell of Flow in words: what it is, of which products, and where it goes.
  */
-import { naming, range, short, spread, sum, writes } from "./plan.js";
+import { range, sum } from "../kit/numbers.js";
+import { naming, short, spread, writes } from "./plan.js";
 
 const column = (matrix, j) => matrix.map((row) => row[j]);
 const bracketed = (x, digits, first) =>

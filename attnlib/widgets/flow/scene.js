@@ -5,20 +5,9 @@
  */
 import { cellInk } from "../drawing/heatmap.js";
 import { element, html } from "../kit/markup.js";
-import {
-  ahead,
-  bend,
-  box,
-  clamp,
-  layout,
-  lettering,
-  mix,
-  smooth,
-  span,
-  spot,
-  wires,
-} from "./layout.js";
-import { fitted, naming, range, short, sum, wide, writes } from "./plan.js";
+import { clamp, range, sum } from "../kit/numbers.js";
+import { ahead, bend, box, layout, lettering, mix, smooth, span, spot, wires } from "./layout.js";
+import { fitted, naming, short, wide, writes } from "./plan.js";
 
 const paint = (role) => `var(--${role === "past" ? "ink" : role})`;
 const tint = (role, share) =>

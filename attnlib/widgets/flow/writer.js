@@ -3,8 +3,8 @@
  * word with what each part has added to its logit, and the feed-forward network as a folded line.
  */
 import { element, html, line, select, sheet, text } from "../kit/markup.js";
-import { multiply, plain } from "../kit/numbers.js";
-import { plan, range, short, words } from "./plan.js";
+import { multiply, plain, range } from "../kit/numbers.js";
+import { plan, short, words } from "./plan.js";
 
 const MOST = 6;
 const PARTS = {

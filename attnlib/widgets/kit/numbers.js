@@ -4,6 +4,15 @@
  * A matrix is an array of rows.
  */
 
+/** The numbers from 0 to n - 1. */
+export const range = (n) => Array.from({ length: n }, (_, i) => i);
+
+export const sum = (list) => list.reduce((total, x) => total + x, 0);
+
+export const dot = (a, b) => a.reduce((total, x, k) => total + x * b[k], 0);
+
+export const clamp = (x, low = 0, high = 1) => Math.min(Math.max(x, low), high);
+
 /** S[i][j], the dot product of the first d entries of query i and key j. */
 export function dotProducts(queries, keys, d) {
   return queries.map((query) =>

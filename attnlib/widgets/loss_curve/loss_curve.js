@@ -2,8 +2,9 @@
  * LossCurve: the loss -ln p against the probability p. A point slides along the curve; beside it
  * stands what the loss means, or the slope at the point.
  */
-import { clamp, through } from "../drawing/geometry.js";
+import { through } from "../drawing/geometry.js";
 import { buttons, element, html, line, sheet, slider, text } from "../kit/markup.js";
+import { clamp } from "../kit/numbers.js";
 
 const [WIDE, TALL] = [340, 270];
 const AREA = { left: 34, right: 326, top: 22, floor: 232 };

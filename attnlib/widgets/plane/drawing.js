@@ -4,7 +4,6 @@ import {
   arrow,
   at,
   band,
-  clamp,
   curvedArrow,
   direction,
   distance,
@@ -13,7 +12,7 @@ import {
   through,
 } from "../drawing/geometry.js";
 import { attributes, element, html, text } from "../kit/markup.js";
-import { plain } from "../kit/numbers.js";
+import { clamp, plain } from "../kit/numbers.js";
 import {
   queryPlace,
   attend,

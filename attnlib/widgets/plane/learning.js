@@ -6,11 +6,20 @@
  * is the mean of -ln of its weight; "cost" is only what the right drink costs, and the loss is the
  * mean square of how far the average cost is off.
  */
-import { arrow, clamp, direction, placed, through } from "../drawing/geometry.js";
+import { arrow, direction, placed, through } from "../drawing/geometry.js";
 import { cellInk } from "../drawing/heatmap.js";
 import { attributes, buttons, element, html, select, table } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
-import { multiply, nearest, plain, softmax, transpose, wordVector } from "../kit/numbers.js";
+import {
+  clamp,
+  multiply,
+  nearest,
+  plain,
+  softmax,
+  sum,
+  transpose,
+  wordVector,
+} from "../kit/numbers.js";
 
 export const STEPS = 100;
 const DRINKS = ["tea", "coffee", "juice"];
@@ -39,7 +48,6 @@ const rowsAt = (length, degrees) =>
 const X = rowsAt(2, [20, 60, 155]); // the words
 const KEYS = rowsAt(1, [90, 210, 330]); // of the drinks
 
-const sum = (list) => list.reduce((total, x) => total + x, 0);
 const costOf = (row) => sum(row.map((weight, j) => weight * COSTS[j]));
 
 /** The loss of the weights, by the teacher. */

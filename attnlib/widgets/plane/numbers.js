@@ -4,7 +4,7 @@
  * A scene's tokens are all words that may stand in its sentence, those of the other choice, too. A
  * pose holds what can glide: whatever lies between two poses is attention as well.
  */
-import { multiply, softmax } from "../kit/numbers.js";
+import { multiply, softmax, sum } from "../kit/numbers.js";
 
 const RIVERS = {
   drawn: true,
@@ -107,8 +107,6 @@ export function poseOf(s) {
 
 /** The values, if they are not the words themselves. */
 export const valuesIn = ({ scene }) => SCENES[scene].prices?.map((price) => [price]);
-
-const sum = (list) => list.reduce((total, x) => total + x, 0);
 
 /** What the query gets. A token that is only partly there has that part of its exponential. */
 export function attend([points, present, from, w_q, factor], values = points) {

@@ -4,10 +4,10 @@
  * `numbers.js` computes and `drawing.js` draws; this file has what surrounds the drawing, and what
  * happens when a reader uses it.
  */
-import { clamp, distance, distanceFromLine, hullOf } from "../drawing/geometry.js";
+import { distance, distanceFromLine, hullOf } from "../drawing/geometry.js";
 import { buttons, element, html, slider } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
-import { plain } from "../kit/numbers.js";
+import { clamp, plain, sum } from "../kit/numbers.js";
 import { balance, ground, moving, sheetOf } from "./drawing.js";
 import {
   learningCode,
@@ -90,7 +90,6 @@ export const shared = {
 };
 const NEAR = 7; // units of the sheet from a line that is pointed at
 
-const sum = (list) => list.reduce((total, x) => total + x, 0);
 const shown = (text) => text.replace("-", "−");
 const round = (x) => shown(plain(Number(x.toFixed(2))));
 const pair = (point) => `(${point.map(round).join(", ")})`;

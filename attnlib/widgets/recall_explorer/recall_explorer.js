@@ -2,6 +2,7 @@
  * RecallExplorer: pairs are written into a memory, and each of them is asked for again.
  */
 import { buttons, element, html, sheet, slider, table, text } from "../kit/markup.js";
+import { dot } from "../kit/numbers.js";
 
 export const layout = "abh-instrument";
 export const label = () => "What four kinds of attention recall";
@@ -25,7 +26,6 @@ const KINDS = {
   ],
 };
 
-const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 const one = (value) => Array.from({ length: N_VALUES }, (_, i) => Number(i === value));
 
 /** How many different keys are written. */
