@@ -300,7 +300,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
     },
   };
 
-  // Under STORE, a name of book.js, stands all that was answered right: what erases it erases this.
+  // Under STORE, a name of book.js (as CHANGED is), stands all that was answered right.
   const solved = {
     all() {
       try {
@@ -314,6 +314,7 @@ import { PRACTICE } from "../../../attnlib/widgets/kit/progress.js";
       if (solved.has(key)) return;
       try {
         localStorage.setItem(STORE, JSON.stringify({ right: [...solved.all(), key] }));
+        dispatchEvent(new Event(CHANGED));
       } catch {
         /* said by NOTHING_KEPT */
       }

@@ -91,10 +91,11 @@ export function live(view) {
     const added = add(found, replace);
     if (!added) return view.say("This browser keeps no progress, or has no room for it.");
     const { answers, exercises } = added;
+    if (!(answers + exercises)) return view.say("All that is in the file was here already.");
+    const said = `Added ${many(answers, "answer")} and the code of ${many(exercises, "exercise")}.`;
+    // The code of an exercise also runs with the exercises that come after it.
     view.say(
-      answers + exercises
-        ? `Added ${many(answers, "answer")} and the code of ${many(exercises, "exercise")}.`
-        : "All that is in the file was here already.",
+      exercises ? `${said} If the file is not yours, read its code before you run it.` : said,
     );
   }
 
