@@ -31,7 +31,7 @@ def blockwise_attention(queries, keys, values, mask=None, *, causal=False, scale
         m_i &= \max_j \tilde S_{ij} \\
         Z_i &= \frac{\sum_j e^{\tilde S_{ij} - m_i} V_j}{\sum_j e^{\tilde S_{ij} - m_i}}
 
-    Eq. (8) of "What it costs". The softmax needs a whole row of scores, but no row needs another,
+    Eq. (6) of "What it costs". The softmax needs a whole row of scores, but no row needs another,
     so `block` rows at a time share one buffer for their scores and then their exponentials. The
     division by the sum of the row comes last, where it takes d_v divisions a row instead of n_k.
 

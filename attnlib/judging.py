@@ -60,25 +60,25 @@ class Judgment:
     """How often a rule names the position of a head's largest weight.
 
     The texts come in two halves. Failures are shown from the first half, so a rule can be
-    improved with them; the second half is held back and shows what the rule is worth.
+    improved with them; the second half is held out and shows what the rule is worth.
 
     Attributes
     ----------
     n_positions, n_right : int
         Positions at which the rule names one, and those at which it is right.
     rule, fixed, by_token, chance : tuple of float
-        The share of positions that are right, in the first half and in the half held back: of the
+        The share of positions that are right, in the first half and in the half held out: of the
         rule, of the best rule that ignores the words, of the token table, which has the best such
         rule for each current token, and of a random choice.
     names_of_fixed : tuple of str
         What that fixed rule says in each half; it was chosen in the other one.
     lead, error : float
-        By how much the rule is ahead of the fixed one in the half held back, and the standard
+        By how much the rule is ahead of the fixed one in the half held out, and the standard
         error of this number over the texts.
     lead_by_token, error_by_token : float
         The same beside the token table.
     n_texts : int
-        Texts of the half held back in which the rule named a position.
+        Texts of the half held out in which the rule named a position.
     """
 
     title: str
@@ -120,8 +120,8 @@ class Judgment:
             f"The head's largest weight is {self.largest:.2f} on average.",
             f"Fixed rule: {names}.",
             "",
-            "share right  shown  held back",
-            *(f"{name:11}  {a:5.2f}  {b:9.2f}".replace("nan", "  –") for name, (a, b) in rows),
+            "share right  shown  held out",
+            *(f"{name:11}  {a:5.2f}  {b:8.2f}".replace("nan", "  –") for name, (a, b) in rows),
             "",
             *self._verdicts(),
         ]
@@ -131,7 +131,7 @@ class Judgment:
 
     def _verdicts(self):
         if self.n_texts < FEWEST:
-            said = f"Only {self.n_texts} texts held back have such a position: too few to say more."
+            said = f"Only {self.n_texts} texts held out have such a position: too few to say more."
             return [said]
         return [
             _verdict("the fixed rule", self.lead, self.error),

@@ -195,10 +195,29 @@ def bound(kind):
     parts = {name: amounts.get(2048) for name, amounts in ratios(kind).items()}
     whole, bare, least = (parts.get(name) for name in (BLOCKWISE, BARE, PRODUCTS))
     if least is None:
-        return f"products and exp {bare / whole:.0%}, all the rest {1 - bare / whole:.0%}"
+        share = bare / whole
+        return f"products and exp take {share:.0%} of the time, all the rest {1 - share:.0%}"
     rest = max(0, 1 - bare / whole)  # the fastest turns of two functions: it can come out below 0
     shares = least / whole, (bare - least) / whole, rest
-    return "the two products {:.0%}, exp {:.0%}, all the rest {:.0%}".format(*shares)
+    return "the two products take {:.0%}, exp {:.0%}, all the rest {:.0%}".format(*shares)
+
+
+def in_short(compared):
+    """Say how much longer than PyTorch the attentions in NumPy take, at the shown sizes."""
+    least_and_most = [
+        (min(times), max(times))
+        for times in (
+            [found[name][n] for found in compared for n in SHOWN]
+            for name in (BLOCKWISE, "scaled_dot_product_attention", "tutorials' loop")
+        )
+    ]
+    few, all_stored, loop = (f"{least:.1f} to {most:.1f}" for least, most in least_and_most)
+    sizes = " and ".join(f"{n:,}" for n in SHOWN)
+    return (
+        f"**In short**, at {sizes} tokens: without storing the weights, `blockwise_attention` in "
+        f"NumPy takes {few} times as long as PyTorch. If the weights are stored, it is "
+        f"{all_stored} times, and with the tutorials' loop {loop} times."
+    )
 
 
 def report(kinds):
@@ -221,8 +240,10 @@ def report(kinds):
     sizes = next(iter(kinds.values()))["layers"]
     where = " ".join(f"{found['processor']}: {found['versions']}." for found in kinds.values())
     order = ", then ".join(kinds)
-    goes = " ".join(f"On the one {kind}: {bound(found)}." for kind, found in kinds.items())
+    goes = "; ".join(f"on the processor {kind}, {bound(found)}" for kind, found in kinds.items())
     return f"""\
+{in_short(compared)}
+
 Measured on {len(kinds)} kind{"s" * (len(kinds) > 1)} of processor, one thread, float32, {HEADS} \
 heads of {WIDTH} numbers. {where}
 
@@ -230,7 +251,7 @@ heads of {WIDTH} numbers. {where}
 
 {table(["", *(f"{n:,} tokens" for n in SHOWN)], lines)}
 
-Where the time of `blockwise_attention` goes at 2,048 tokens. {goes}
+Where the time of `blockwise_attention` goes at 2,048 tokens: {goes}.
 
 {"".join(map(whole, kinds, kinds.values()))}\
 **A whole encoder layer** (512, 8 heads, 2,048), as a multiple of the time of \
@@ -253,8 +274,8 @@ def whole(name, kind):
     took = times[TORCH][2048] * 1000
     return f"""\
 :::{{dropdown}} All sizes, {name}
-PyTorch took {took:.0f} ms for 2,048 tokens. Time as a multiple of PyTorch's; in the \
-last column is p: the time itself grows about like n<sup>p</sup>.
+PyTorch took {took:.0f} ms for 2,048 tokens. Time as a multiple of PyTorch's. The last column \
+says how the time itself grows with the number of tokens n, about like n<sup>p</sup>.
 
 {table(["", *head, "p"], lines)}
 

@@ -40,7 +40,7 @@ PROMISES = {
     "III. Learning": "You see how a model finds its own numbers by correcting its mistakes, "
     "compute one correction by hand, and look at what a small model has learned.",
     "IV. Inside a model": "You use two trained models: one writes, and the other searches by "
-    "meaning. You measure how good they are, and see what they cannot know.",
+    "meaning. You measure how good they are, and see where they fail.",
     "V. The present": "You work out what attention costs, and learn what today's models do "
     "differently and why.",
 }

@@ -367,8 +367,8 @@ times the slope there, added over all rows.`,
   ],
   A: [
     "Weights",
-    html`in its row of <i>Z</i>, a weight is multiplied by each number of a value. Each of them is a
-path.`,
+    html`in its row of <i>Z</i>, a weight is multiplied by each number of a value, and each
+product is a path.`,
   ],
   S: [
     "Scores",

@@ -323,6 +323,7 @@ export function picture(s) {
     );
   const number = (part, content) => element("b", { class: "number", "data-part": part }, content);
   const block = ", one block held";
+  const share = `${((100 * found.attention) / totalOf(found)).toFixed(0)}%`;
   const instead = { blockwise: block, grouped: block, linear: ": a sum in place of A" }[s.kind];
   return [
     html`<div class="controls">
@@ -338,10 +339,10 @@ ${element("p", { class: "says" }, SAYS[s.kind] ?? " ")}</div></div>`,
 <p><span class="big" data-part="story">${story(s, found)}</span>
 <span>as many FLOPs (additions and multiplications) as for a page of ${PAGE} tokens</span></p>
 <p><span class="big" data-part="reading">${waits(found.reading)}</span>
-<span>of the time, the processor waits while it computes scores and average for a
+<span>of the time, the processor waits for memory while it computes the scores and the average for a
 prompt</span></p>
 <p><span class="big" data-part="writing">${waits(found.writing)}</span>
-<span>of the time, the processor waits while it computes scores and average for one new
+<span>of the time, the processor waits for memory while it computes them for one new
 token</span></p>
 ${buttons()}</div>`,
     html`<details class="more"><summary>The model, and the memory that it needs</summary>
@@ -359,16 +360,17 @@ ${field("memory", "Memory, GB")}</div>
 <span>for the key-value cache of all layers</span></p>
 <p><span class="big" data-part="flops">${amount(totalOf(found), "")}</span>
 <span>FLOPs a layer; scores and average
-${number("share", `${((100 * found.attention) / totalOf(found)).toFixed(0)}%`)}</span></p>
+${number("share", share)}</span></p>
 <p><span class="big" data-part="longest">${amount(longest(s), "", true)}</span>
-<span>tokens are the most that fit:
+<span>tokens at most fit into the memory;
 ${number("fits", fits(found, s) ? "this text does" : "this text does not")}</span></p></div>
 <p class="cell">The curves show the weights of one layer and the cache of all layers, and the dashed
 line shows the memory that there is. The parameters are not counted, and d_ff is 4
 d_model.</p></div></details>`,
-    html`<p class="cell">Scores and average on an H100, with 989 tera-FLOPs and 3.35 terabytes a
-second. No causal mask is counted: a program that skips what such a mask forbids does half the
-FLOPs of full attention.</p>`,
+    html`<p class="cell">The times are those on an H100, with 989 trillion FLOPs and 3.35 trillion
+bytes a second. Reading this prompt, the scores and the average are ${share} of the FLOPs of a
+layer. No causal mask is counted: a program that skips what such a mask forbids does half the FLOPs
+of full attention.</p>`,
     () => html`<div class="visually-hidden" data-part="table">${numbers(s)}</div>`,
   ];
 }

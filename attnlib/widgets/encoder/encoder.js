@@ -120,7 +120,7 @@ export function picture(s) {
       .map((field) => entry(s, field))}</div>`,
     loading(s, now),
     ...one.picture(s, now),
-    about(s),
+    s.view === "path" || s.view === "parts" ? html`<p class="about">${AGAIN}</p>` : about(s),
     ...(s.compact ? [] : [buttons()]),
   ];
 }
@@ -210,15 +210,18 @@ function status(s, now, under) {
   ];
 }
 
+/** Said of the views that stand below another one in their page. */
+const AGAIN = "Model, license and downloads: as below the first picture.";
+
 /** What comes from where, and who learns what. */
 const about = (s) => html`<p class="about">The model is <a
 href="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2"
 rel="noopener">all-MiniLM-L6-v2</a>,
 Apache License 2.0. ${
-  !s.kernel &&
-  `Your sentence is not sent. But the page downloads only the parts of the word list that it needs,
+        !s.kernel &&
+        `Your sentence is not sent. But the page downloads only the parts of the word list that it needs,
 256 words each, so the site’s host can see roughly which words you use.`
-}</p>`;
+      }</p>`;
 
 // --------------------------------------------------------------------------------- the page
 

@@ -156,7 +156,7 @@ function rest(shares) {
 feed-forward networks of the six layers
 ${each(N_HEADS + 1)
   .map(percent)
-  .join(", ")}, which makes ${networks}.
+  .join(", ")} (rounded), which makes ${networks}.
 The sum of all parts is ${whole}.</span>`;
 }
 
@@ -239,8 +239,8 @@ export const parts = {
       html`<div class="parts${stale}">${written(s, one)}</div>`,
       html`<div class="swaps${stale}">${swaps(s)}${telling(s, one)}</div>`,
       html`<p class="note">100% is the length of the arrow from the word’s final vector in the first
-sentence to its final vector in the second. Every later norm rescales what a part has written, and
-each sentence keeps the numbers by which its own norms divide.</p>`,
+sentence to its final vector in the second. Each part is multiplied by what the later norms of its
+own sentence did to it.</p>`,
     ];
   },
 

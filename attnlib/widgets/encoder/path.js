@@ -425,10 +425,10 @@ export const path = {
       html`<div class="measured">${steps(found, s.after)}<p class="play"><button type="button"
 name="play">${s.stepping ? "Stop" : "Through the layers"}</button></p>
 ${telling(s, found)}</div>`,
-      html`<p class="note">The vectors have 384 numbers, the picture shows two directions. Up: from
-the one to the other after the last layer. Across: where most of their remaining movement goes.
-These two contain <b>${share}%</b> of the squared movement. Small points: the other
-tokens.</p>`,
+      html`<p class="note">The vectors have 384 numbers, the picture shows two directions. Up: the
+direction from the one final vector to the other. Across: the direction of most of the remaining
+movement. Together the two directions contain <b>${share}%</b> of the squared movement. Small
+points: the other tokens.</p>`,
     ];
   },
 

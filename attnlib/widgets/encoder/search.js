@@ -260,9 +260,9 @@ data-part="said">${element(
 line</span>
 <textarea name="sentences" rows="${Math.max(s.sentences.length, 4)}" spellcheck="false"
 autocomplete="off" data-key="${s.wrote}">${s.sentences.join("\n")}</textarea></label></details>`,
-      html`<p class="note">By meaning: the cosine of the sentence’s vector and the question’s. By
-words: each word that both have counts ln(N ÷ n), where n of the N sentences have it, so that “the”
-counts little. Ties keep the order in which you typed them.</p>`,
+      html`<p class="note">By meaning: the cosine of the sentence’s vector and the question’s
+vector. By words: each word that both have counts ln(N ÷ n), where n of the N sentences have it, so
+that “the” counts little. Ties keep the order in which you typed them.</p>`,
       () =>
         html`<div class="visually-hidden" data-part="table">${table(
           "Each sentence in both orders",

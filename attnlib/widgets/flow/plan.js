@@ -221,8 +221,8 @@ const STAGES = {
   ],
   whole: [
     "All steps",
-    "The words affect each other in only three places: where {A:queries cross keys}, in the row " +
-      "sums of the {A:softmax}, and in the {V:ribbons}.",
+    "The words affect each other in only three places: where a {A:query is multiplied by a key}, " +
+      "where a row is divided by its sum, and where {V:values are averaged} (the ribbons).",
     "",
     "whole",
     1,

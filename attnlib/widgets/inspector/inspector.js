@@ -124,6 +124,9 @@ const statusOf = (s, read) =>
 
 // ------------------------------------------------------------------------------- the heads
 
+/** A token; a mark of punctuation alone would be read as one of the sentence's own. */
+const marked = (token) => (/^[.,:;?!]$/.test(token) ? `“${token}”` : token);
+
 /** A head of the list: where it looks most, what it adds, what happens without it. */
 function headRow(s, read, head) {
   const isAway = Boolean((s.away >> head) & 1);
@@ -157,14 +160,15 @@ function headRow(s, read, head) {
   return html`<tr class="${isAway ? "away" : "kept"}"><td><label
 class="switch">${toggle}</label></td>
 <th scope="row">${look}</th><td class="looks">${
-    weights ? html`<span><b>${names[most]}</b> ${two(weights[most])}</span>${bar}` : unknown
+    weights ? html`<span><b>${marked(names[most])}</b> ${two(weights[most])}</span>${bar}` : unknown
   }</td><td class="number">${adds === undefined ? unknown : signed(adds)}</td><td class="number">${
     left === undefined ? unknown : three(left)
   }</td></tr>`;
 }
 
-/** What the list of heads says at the top of its last columns. */
+/** What the list of heads says at the top of its last column, and of its first. */
 const VERBS = { zero: "without it", mean: "with its mean", swap: "swapped" };
+const MARKS = { zero: "off", mean: "mean", swap: "swap" };
 
 function heads(s, read) {
   const list = Array.from({ length: N_LAYERS * N_HEADS }, (_, head) => head).filter(
@@ -182,7 +186,7 @@ function heads(s, read) {
     { "aria-label": "Which heads are listed" },
   );
   return html`<div class="heads" data-part="heads"><p class="tries which"><span>The heads of</span>
-${which}</p><table><thead><tr><th scope="col">off</th><th scope="col">head</th>
+${which}</p><table><thead><tr><th scope="col">${MARKS[s.how]}</th><th scope="col">head</th>
 <th scope="col">looks most at</th><th scope="col">adds to <em>${word}</em></th><th scope="col">p of
 <em>${word}</em> ${VERBS[s.how]}</th></tr></thead><tbody>${list.map((head) =>
     headRow(s, read, head),
@@ -206,7 +210,7 @@ words</span>${element("input", {
     spellcheck: "false",
     disabled: s.how !== "swap",
   })}</label>`;
-  return html`<div class="instead"><p class="tries which"><span>A head that is off passes
+  return html`<div class="instead"><p class="tries which"><span>A chosen head passes
 on</span> ${how}
 ${where}</p>${field}<p class="wrong" role="status"
 data-part="wrong">${mismatch(s, read)}</p></div>`;
@@ -222,6 +226,9 @@ function mismatch(s, read) {
 marks, the other one has ${n}, so nothing is swapped.`;
 }
 
+/** What has happened to the chosen heads. */
+const DONE = { zero: "off", mean: "replaced by the mean", swap: "swapped" };
+
 /** The probabilities before and after, as bars. */
 function result(s, read) {
   const rows = read?.rows(s);
@@ -229,7 +236,7 @@ function result(s, read) {
   const list = off.map(short);
   const title = !off.length
     ? "All heads as they are"
-    : html`Head${off.length > 1 && "s"} ${list.join(", ")} off`;
+    : html`Head${off.length > 1 && "s"} ${list.join(", ")} ${DONE[s.how]}`;
   const bar = (p, kind) => element("i", { class: kind, style: `--p: ${p.toFixed(4)}` });
   const row = ([word, after, before]) =>
     html`<tr><th scope="row">${word === "¶" ? "(the end)" : word}</th><td class="pair"
@@ -363,7 +370,7 @@ once the model has read the text.</p></div>`;
     html`<tr class="${word === read.word ? "now" : "other"}"><th scope="row">${
       word === "¶" ? "(the end)" : word
     }</th><td aria-hidden="true"><i style="--p: ${p.toFixed(4)}"></i></td><td
-class="number">${two(p)}</td></tr>`;
+class="number">${three(p)}</td></tr>`;
   const stage = (rows, l) =>
     html`<section><p class="title">after ${STAGES[l]}</p><table><tbody>${rows
       .slice(0, 4)

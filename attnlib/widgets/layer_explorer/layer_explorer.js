@@ -276,7 +276,7 @@ ${renew}</div></details>
 <p class="verdict">${verdict(curves, s.depth)}</p>
 ${buttons()}</div>`,
     html`<div class="picture">${drawing(s, now)}</div>`,
-    html`<p class="cell">Random weights, number ${s.seed}, as small as those
+    html`<p class="cell">Random weights, draw ${s.seed + 1}, as small as those
 PyTorch starts with. ${N_HEADS} heads, d<sub>model</sub> = ${D_MODEL},
 d<sub>ff</sub> = ${D_FF}.</p>`,
     () => tables(s, now),
@@ -295,7 +295,7 @@ ${table(
 )}
 ${table(
   "Layer by layer",
-  ["", "own share", "mean length", "own share, full block", "mean length, full block"],
+  ["", "own share", "mean length", "own share, all parts", "mean length, all parts"],
   distance.map((_, i) => [
     i ? `after layer ${i}` : "at the start",
     brief(distance[i]),

@@ -178,7 +178,7 @@ function ladder({ text, off }, { position, copied: sources, weights }) {
   return html`<div class="ladder" data-part="ladder"><div style="--n: ${letters.length}"
 data-key="${letters.length}">
 ${row("typed", (letter, i) => cell([later(i), i === position && "query-letter"], letter))}
-<p class="note">Layer 1 looks; the small letters are copies</p>
+<p class="note">Layer 1 looks; in small type: the letter that was copied</p>
 ${band(0, letters.length, first)}
 ${row("copied", (letter, i) =>
   cell(
@@ -336,7 +336,7 @@ data-part="explanation">${element(
     )}</p><button type="button" name="why">Why?</button></div>`,
     bars(now),
     html`<div class="score"><p>Accuracy on ${s.tests.length / LONGEST} test sentences with these
-heads, measured in this page: <b class="big"
+heads, measured on this page: <b class="big"
 data-part="score">${s.scores[setting(s.off)] ?? "?"}</b></p></div>`,
     board(s),
     buttons(),

@@ -141,8 +141,8 @@ function picture(s) {
 <p><span class="big">${commas(rate / users)}</span><span>tokens a second for each</span></p>
 ${buttons()}</div>`,
     html`<p class="cell">Llama 3.1 8B on one H100, with 1,000 tokens in each cache. Fetching and
-computing go on at the same time, so a pass ends (dashed) with the longer of its two bars, by the
-published numbers of the processor.</p>`,
+computing go on at the same time, so a pass ends when its longer bar ends (dashed). The times follow
+from the published numbers of the processor.</p>`,
     () =>
       html`<div class="visually-hidden">${table(
         "One pass",

@@ -13,8 +13,8 @@ const NOTES = {
   hungry: "Only the cat can be hungry, so *it* attends to *cat* again.",
   full: "A cat that is full would make sense as well, but here *milk* gets the largest weight.",
   warm: `The largest weight does not go to a word. It goes to *[CLS]*, a mark that the model puts
-before every sentence. In this model, much of a word’s weight often goes there, perhaps because no
-word is a clear match.`,
+before every sentence. In this model, *[CLS]* often gets much of the weight, whichever word is
+asking, perhaps because no word is a clear match.`,
   big: "If something is too big to fit, it is the trophy, and the curve leads to *trophy*.",
   small: `Only the suitcase can be too small here. But the curve stays at *trophy*. Here the model
 follows a habit. The curve is no proof that it understands the sentence.`,

@@ -376,9 +376,9 @@ aria-label="${lines.map(([said]) => said.trim()).join(" ")}">${lines.map(([said,
         `${said}\n`,
       ),
     )}${gap}</pre>`,
-    html`<p class="cell">All sizes are those of Llama 3 8B, except that the network of 2017 is four
-times as wide as a token and the window is that of Mistral 7B. The sines are added once, before the
-first layer.</p>`,
+    html`<p class="cell">All sizes are those of Llama 3 8B, except that the feed-forward network of
+2017 has four times as many hidden units as a token has numbers, and the window is that of Mistral
+7B. The sines are added once, before the first layer.</p>`,
   ];
 }
 

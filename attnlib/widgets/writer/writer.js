@@ -46,25 +46,25 @@ const BEGINNINGS = [
   ["empty", ""],
 ];
 
-/** What the world says of how a word depends on earlier ones. */
+/** What an earlier word decides, for each kind of dependency of the world. */
 const KINDS = {
-  name: "who it is",
-  person: "who it is",
-  pronoun: "she or he",
-  job: "what the job is",
-  thing: "which thing it is",
-  color: "which color it has",
-  drink: "who drinks what",
-  list: "the order of the list",
-  place: "where it is",
-  day: "which day it is",
-  number: "how many there are",
-  weather: "what the weather is like",
-  bank: "which kind of bank it is",
-  agreement: "one or many",
-  fact: "what this animal eats",
-  quote: "a quotation that is still open",
-  different: "it has to be another one",
+  name: "which name may come here",
+  person: "which person may come here",
+  pronoun: "whether she or he is meant here",
+  job: "which job may come here",
+  thing: "which thing may come here",
+  color: "which color may come here",
+  drink: "which drink may come here",
+  list: "which thing of the list may come here",
+  place: "which place may come here",
+  day: "which day may come here",
+  number: "which number may come here",
+  weather: "which weather may come here",
+  bank: "which words for a bank may come here",
+  agreement: "whether the singular or the plural may come here",
+  fact: "which food may come here",
+  quote: "that a quotation mark has to come here",
+  different: "which one may not come here",
 };
 
 const HEADS = [0, 1, 2].flatMap((layer) =>
@@ -239,8 +239,8 @@ function attended(s, story) {
   const why =
     deciders.length > 0 &&
     html` In this world, <span class="decides">the underlined
-${deciders.length > 1 ? "words decide" : "word decides"}</span> what may come here
-(${KINDS[step.kind] ?? step.kind}).`;
+${deciders.length > 1 ? "words decide" : "word decides"}</span>
+${KINDS[step.kind] ?? "what may come here"}.`;
   if (!most.length) return "What each word attended to appears here once the model has read it.";
   return html`The model read up to <b>${words[chosen - 1]}</b> and attended most to ${list}.${why}`;
 }
