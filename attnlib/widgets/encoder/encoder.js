@@ -218,10 +218,10 @@ const about = (s) => html`<p class="about">The model is <a
 href="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2"
 rel="noopener">all-MiniLM-L6-v2</a>,
 Apache License 2.0. ${
-        !s.kernel &&
-        `Your sentence is not sent. But the page downloads only the parts of the word list that it needs,
+  !s.kernel &&
+  `Your sentence is not sent. But the page downloads only the parts of the word list that it needs,
 256 words each, so the site’s host can see roughly which words you use.`
-      }</p>`;
+}</p>`;
 
 // --------------------------------------------------------------------------------- the page
 
