@@ -24,8 +24,13 @@ def drawn(widget, **changes):
 
 
 def picture(widget, **changes):
-    """The same, to look parts up in; as in a browser, a line break in a text is a space."""
-    soup = BeautifulSoup(drawn(widget, **changes), "html.parser")
+    """The same, to look parts up in."""
+    return parsed(drawn(widget, **changes))
+
+
+def parsed(markup):
+    """Markup to look parts up in; as in a browser, a line break in a text is a space."""
+    soup = BeautifulSoup(markup, "html.parser")
     for text in soup.find_all(string=re.compile("\n")):
         if not text.find_parent(["pre", "textarea"]):
             text.replace_with(re.sub(r"\s+", " ", text))
