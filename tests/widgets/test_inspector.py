@@ -52,7 +52,7 @@ def texts(n):
     """Yield beginnings of stories, each with a second one that differs in one word."""
     world, rng = World(), random.Random(7)
     for seed in range(n):
-        words = world.tell(random.Random(5_000_000 + seed))[0][: rng.randint(2, 7)]
+        words = world.tell(random.Random(5_000_000 + seed))[0][: rng.randint(2, 5)]
         other = [*words]
         other[rng.randrange(len(words))] = rng.choice(world.words[1:])
         yield words, other

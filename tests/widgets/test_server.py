@@ -24,7 +24,7 @@ RUNS = st.builds(
 )
 
 
-@settings(steady, max_examples=100)
+@settings(steady, max_examples=20)
 @given(widget=RUNS)
 def test_javascript_serves_as_attnlib_does(widget):
     found = js(widget, "compute(state)")

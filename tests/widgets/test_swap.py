@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib import models
@@ -78,7 +78,7 @@ def test_without_a_script_a_second_reading_stands_below_the_first():
         assert len(labels) == 2 and all(f"“{top(Swap(word=word))}”" in label for label in labels)
 
 
-@steady
+@settings(steady, max_examples=20)
 @given(
     words=st.sampled_from([words for words in swap.SENTENCES.values()]).flatmap(
         lambda words: st.tuples(st.sampled_from(words), st.sampled_from(words))
