@@ -37,6 +37,27 @@ def parsed(markup):
     return soup
 
 
+def shades(svg, shape):
+    """What a small heatmap shows, and which of its cells are blocked.
+
+    Its paths have runs of one shade: a column, the first row, and how many.
+    """
+    shown, blocked = np.zeros(shape), np.zeros(shape, bool)
+    for path in svg.select("path"):
+        for run_ in path["d"][1:].split("M"):
+            j, i, n = map(int, run_.replace("v", " ").split())
+            if "opacity" in path.attrs:
+                shown[i : i + n, j] = path["opacity"]
+            else:
+                blocked[i : i + n, j] = True
+    return shown, blocked
+
+
+def number(text):
+    """The number that a text is, with a true minus."""
+    return float(text.replace("−", "-"))
+
+
 def run(lines):
     """Run copied lines of NumPy; return their names, with all they print as the list `printed`."""
     printed = []
