@@ -53,11 +53,6 @@ def shades(svg, shape):
     return shown, blocked
 
 
-def number(text):
-    """The number that a text is, with a true minus."""
-    return float(text.replace("−", "-"))
-
-
 def run(lines):
     """Run copied lines of NumPy; return their names, with all they print as the list `printed`."""
     printed = []

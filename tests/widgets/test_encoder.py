@@ -135,9 +135,8 @@ def test_picture_says_what_it_shows(model):
 
 def test_compact_is_one_head_as_lines():
     soup = picture(Encoder(compact=True))
-    assert soup.select_one("[data-part=said]").get_text() == ("it attends most to cat 0.59")
+    assert soup.select_one("[data-part=said]").get_text().endswith("cat 0.59")
     assert not soup.select("[role=grid], [data-hide], [data-part=heat], [name=copy]")
-    assert soup.select_one("[name=read]").get_text() == "Read my sentence loads 13 MB"
 
 
 def test_a_kernel_without_the_model_says_so_and_shows_what_it_has(nowhere):

@@ -147,13 +147,6 @@ def test_the_call_shows_what_the_cell_says(function, mode, capsys):
     assert "0: no mask" not in capsys.readouterr().out
 
 
-def test_representation_is_a_call_that_makes_it_again():
-    widget = ParityAtlas(mask="padding", function="flex_attention", outcome="NaN")
-    assert repr(eval(repr(widget))) == repr(widget)
-    with pytest.raises(TypeError, match="takes function, mask"):
-        ParityAtlas(rows=[])
-
-
 def test_the_rows_are_a_light_load():
     widget = ParityAtlas()
     assert len(gzip.compress((drawn(widget) + json.dumps(widget.state)).encode())) < 10_000
