@@ -320,37 +320,29 @@ def loaded(monkeypatch):
     monkeypatch.setattr(models, "load_minilm", lambda: model)
 
 
-def test_the_copied_parts_are_those_on_the_screen(loaded):
+def test_copied_code_gives_what_is_on_the_screen(loaded):
     names = run(js(Encoder("parts"), "code(state)"))
     stored = views.recorded()["parts"][0]["shares"]
     np.testing.assert_allclose(1000 * names["shares"], stored, atol=0.6)
     assert names["printed"][-1] == " 17.6%  layer 6, feed-forward"
 
-
-def test_the_copied_path_is_the_path_on_the_screen(loaded):
-    made = Encoder("path")
-    names = run(js(made, "code(state)"))
+    names = run(js(Encoder("path"), "code(state)"))
     one = views.recorded()["path"][0]
     shown = np.array([[layer[10:12] for layer in points] for points in one["points"]]) / 100
     np.testing.assert_allclose(names["points"], shown, atol=0.0051)
     assert names["cosines"] == pytest.approx(one["cosines"], abs=1e-4)
     assert names["printed"][-1].startswith("77%")
 
-
-def test_the_copied_search_has_the_order_on_the_screen(loaded):
     made = Encoder("search")
     names = run(js(made, "code(state)"))
-    places = js(made, "pose(state)")
-    assert views.places(names["cosines"]).tolist() == places[0]
-    assert views.places(names["scores"]).tolist() == places[1]
+    orders = [views.places(names[each]).tolist() for each in ("cosines", "scores")]
+    assert orders == js(made, "pose(state)")[:2]
     assert names["printed"][0].split(maxsplit=2) == ["0.53", "0.11", views.LIBRARY[9]]
 
-
-def test_the_copied_lengths_are_those_on_the_screen(loaded):
     for only in (0, 1):
-        names = run(js(Encoder("lengths", only=only), "code(state)"))
-        said = picture(Encoder("lengths", only=only)).select_one("[data-part=said]").get_text()
-        cls, sep = names["share"]
+        made = Encoder("lengths", only=only)
+        cls, sep = run(js(made, "code(state)"))["share"]
+        said = picture(made).select_one("[data-part=said]").get_text()
         assert f"gets {cls:.2f} of the weight, [SEP] {sep:.2f}." in said
 
 

@@ -279,7 +279,8 @@ def test_several_texts():
 GOOD = random_weights(2, 3, 3)
 
 
-FEW = [CAT, CAT]  # tokens of a batch of two
+BATCH, FEW = GOOD[:, None].repeat(2, 1), [CAT, CAT]  # weights and tokens of a batch of two
+LARGE = np.broadcast_to(np.eye(128), (18, 17, 128, 128))
 
 
 @pytest.mark.parametrize(
@@ -292,11 +293,7 @@ FEW = [CAT, CAT]  # tokens of a batch of two
         ((GOOD, []), ValueError, "tokens must be 1 to 128; got 0"),
         ((GOOD, ["a"] * 129), ValueError, "tokens must be 1 to 128; got 129"),
         ((GOOD, CAT[:2]), ValueError, "must have 2 rows and 2 columns .* got 3 rows and 3 columns"),
-        (
-            (GOOD, CAT, CAT[:2]),
-            ValueError,
-            "3 rows and 2 columns for 3 tokens and 2 key_tokens; got 3 rows and 3 columns",
-        ),
+        ((GOOD, CAT, CAT[:2]), ValueError, "2 columns for 3 tokens and 2 key_tokens; got 3 rows"),
         ((GOOD[0, 0], CAT), ValueError, r"a layer; got shape \(3, 3\) in all"),
         ((GOOD[:, :0], CAT), ValueError, r"a layer; got shape \(2, 0, 3, 3\) in all"),
         (([GOOD[0], GOOD[1, :2]], CAT), ValueError, "weights must have one shape in all layers"),
@@ -309,32 +306,16 @@ FEW = [CAT, CAT]  # tokens of a batch of two
         (
             (HAND * [[[1], [2], [1]]], CAT),
             ValueError,
-            "each row of weights must sum to 1, .* got 2 in layer 0, head 0, row 1 .*softmax",
+            "sum to 1, .* got 2 .* head 0, row 1 .*softmax",
         ),
-        (
-            (GOOD[:, None].repeat(2, 1), CAT),
-            ValueError,
-            "batch of 2, so tokens must be a list",
-        ),
+        ((BATCH, CAT), ValueError, "batch of 2, so tokens must be a list"),
         ((GOOD, FEW), ValueError, "batch of 1, so tokens must be a list of 1 lists of str; got"),
-        (
-            (GOOD[:, None].repeat(2, 1), FEW, CAT),
-            ValueError,
-            "batch of 2, so key_tokens must be a list of 2",
-        ),
-        (
-            (np.broadcast_to(np.eye(128), (18, 17, 128, 128)), ["a"] * 128),
-            ValueError,
-            "there may be 5,000,000 weights in all; got 5,013,504: choose some of the layers",
-        ),
+        ((BATCH, FEW, CAT), ValueError, "batch of 2, so key_tokens must be a list of 2"),
+        ((LARGE, ["a"] * 128), ValueError, "5,000,000 weights in all; got 5,013,504: choose some"),
         (({},), ValueError, "the dict needs at least one text"),
         (({"a": (GOOD, CAT)}, CAT), TypeError, "tokens and masks stand in the dict"),
         (({" ": (GOOD, CAT)},), TypeError, "name of a text must be a str that is not blank"),
-        (
-            ({"a": GOOD},),
-            TypeError,
-            r"text 'a' must be a tuple \(weights, tokens\).* got a ndarray",
-        ),
+        (({"a": GOOD},), TypeError, r"'a' must be a tuple \(weights, tokens\).* got a ndarray"),
         (({"a": (-GOOD, CAT)},), ValueError, "weights of 'a' must be finite"),
     ],
 )
@@ -373,15 +354,11 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     [
         ({"mask": np.ones((3, 3))}, TypeError, "mask must be bool, .* got dtype float64"),
         ({"mask": [[True], [True, False]]}, ValueError, "mask must have rows of one length"),
-        (
-            {"mask": np.ones((2, 3), bool)},
-            ValueError,
-            r"mask must broadcast to \(3, 3\), queries by keys; got \(2, 3\)",
-        ),
+        ({"mask": np.ones((2, 3), bool)}, ValueError, r"broadcast to \(3, 3\), .*; got \(2, 3\)"),
         (
             {"mask": attnlib.causal_mask(3)},
             ValueError,
-            "weights must be 0 where the mask is False; got .* in layer .*, head .*, row 0, column",
+            "0 where the mask is False; got .* row 0, co",
         ),
         ({"title": 3}, TypeError, "title must be a str; got 3"),
         ({"layer": 2}, ValueError, "layer needs a whole number from 0 to 1; got 2"),

@@ -106,9 +106,11 @@ def test_scores_are_those_of_multi_head_attention(kind):
     np.testing.assert_allclose(explorer.scores, X @ X.T + bias_of(explorer)[3], atol=1e-12)
 
 
-@some
-@given(explorers)
-def test_javascript_and_copied_code_compute_what_attnlib_computes(explorer):
+@pytest.mark.parametrize("kind", KINDS)
+@settings(steady, max_examples=3)
+@given(explorer=explorers)
+def test_javascript_and_copied_code_compute_what_attnlib_computes(kind, explorer):
+    explorer.kind = kind
     found, encoding, bias = js(explorer, "compute(state)"), encoding_of(explorer), bias_of(explorer)
     expected = {"encoding": encoding, "scores": explorer.scores}
     for name, wanted in (expected | {"similarity": similarity(explorer)}).items():
@@ -129,11 +131,13 @@ def numbers(text):
     return [float(x.replace("−", "-")) for x in re.findall(r"−?\d+(?:\.\d+)?", text)]
 
 
-@some
-@example(PositionsExplorer(position=0))
-@example(PositionsExplorer(position=63))
-@given(explorers)
-def test_the_picture_says_and_draws_the_numbers(explorer):
+@pytest.mark.parametrize("kind", KINDS)
+@settings(steady, max_examples=3)
+@example(explorer=PositionsExplorer(position=0))
+@example(explorer=PositionsExplorer(position=63))
+@given(explorer=explorers)
+def test_the_picture_says_and_draws_the_numbers(kind, explorer):
+    explorer.kind = kind
     p, scores, encoding = explorer.position, explorer.scores, encoding_of(explorer)
     soup = picture(explorer)
     assert_drawn(soup, explorer)
