@@ -67,17 +67,13 @@ def test_an_unknown_argument_is_named(widget):
 
 
 @each_widget
-def test_no_words_lean_on_a_hue(widget):
-    """A reader who sees no colors can follow, because no text names a hue."""
-    assert not re.search(r"(?i)\b(?:blue|green|orange|purple|red|violet)\b", widget._esm)
-
-
-@each_widget
-def test_module_of_a_notebook_stands_alone(widget):
+def test_module_of_a_notebook_stands_alone_and_names_no_hue(widget):
     assert not re.search(r"^(?:import|export function softmax)", widget._esm, re.MULTILINE)
     assert widget._esm.rstrip().splitlines()[-1].startswith("export default kit.widget(")
     for file in modules.imported(widget.__name__):
         assert widget._esm.count(f"const {file} = (() => {{") == 1
+    # A reader who sees no colors can follow.
+    assert not re.search(r"(?i)\b(?:blue|green|orange|purple|red|violet)\b", widget._esm)
 
 
 @each_widget

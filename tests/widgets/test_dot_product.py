@@ -40,11 +40,7 @@ def test_the_shadow_is_the_projection_and_javascript_has_it_too(dot):
     assert sum(found["shadows"]) == pytest.approx(dot.shadow, abs=1e-9)
     names = run(js(dot, "code(state)"))
     np.testing.assert_allclose([names["score"], names["shadow"]], [dot.score, dot.shadow])
-
-
-@some
-@given(dot=dots)
-def test_both_columns_come_to_the_score(dot):
+    # Both columns of the picture come to the score.
     soup = picture(dot)
     shown = [soup.select_one(f"[data-part={part}]").get_text() for part in ("score", "along")]
     assert shown[0] == shown[1]

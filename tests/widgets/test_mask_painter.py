@@ -70,17 +70,11 @@ def test_each_pattern_is_the_mask_of_attnlib(painter):
         assert strip == []
     if painter.scene in ("window", "packed"):
         assert soup.select_one("[data-part=open]").get_text() == str(mask.sum())
-
-
-@some
-@given(painter=painters("causal"))
-def test_a_position_reads_the_same_in_training_and_when_it_writes(painter):
-    soup = picture(painter)
-    learns, writes = soup.select(".readings p")
-    open_chips = [c.get_text() for c in learns.select(".chip") if "blocked" not in c["class"]]
-    written = [c.get_text() for c in writes.select(".chip")]
-    assert open_chips == painter.tokens[: painter.position + 1]
-    assert written == [*open_chips, "?"]
+    if painter.scene == "causal":  # a position reads the same in training and when it writes
+        learns, writes = (line.select(".chip") for line in soup.select(".readings p"))
+        read = [chip.get_text() for chip in learns if "blocked" not in chip["class"]]
+        assert read == painter.tokens[: painter.position + 1]
+        assert [chip.get_text() for chip in writes] == [*read, "?"]
 
 
 def attend(painter, replaced=None):

@@ -74,12 +74,6 @@ def test_the_beam_balances_where_the_blocks_pull_equally_on_both_sides(scene, sh
     assert answer.get_text() == f"{plane.output[0]:.3f}"
 
 
-def test_sharpness_shows_the_prices_alone_with_one_slider():
-    soup = picture(Plane("sharpness"))
-    assert not soup.select("[data-part=sheet], table, input[type=text]")
-    assert [slider["name"] for slider in soup.select("input")] == ["sharpness"]
-
-
 def test_a_question_that_is_turned():
     plain, turned = (Plane("turned", turn=turn) for turn in (0, -45))
     np.testing.assert_allclose(plain.scores[[0, 5]], [4, 4])
@@ -215,9 +209,12 @@ def test_picture_shows_both_sentences_and_the_numbers():
     assert bank["role"] == "slider" and bank["aria-valuetext"] == "1 about rivers, 1 about money"
 
 
-def test_compact_is_the_sentence_and_the_picture():
+def test_what_is_compact_has_no_table_and_at_most_one_slider():
     soup = picture(Plane(compact=True))
     assert soup.select_one(".sentence") and soup.select_one("[data-part=sheet]")
     assert not soup.find_all("input") and not soup.table
+    prices = picture(Plane("sharpness"))  # alone, with one slider
+    assert not prices.select("[data-part=sheet], table, input[type=text]")
+    assert [slider["name"] for slider in prices.select("input")] == ["sharpness"]
     turned = picture(Plane("turned", compact=True))  # has its slider all the same
     assert [slider["name"] for slider in turned.find_all("input")] == ["turn"] and not turned.table
