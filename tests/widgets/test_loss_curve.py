@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from attnlib.widgets import LossCurve
 from tests.helpers import steady
@@ -10,6 +10,7 @@ from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
 curves = SAMPLES[LossCurve]
+some = settings(steady, max_examples=25)
 
 
 def test_a_quarter_by_hand():
@@ -25,7 +26,7 @@ def test_a_quarter_by_hand():
     assert certain == ["0.00 nats", "0.00 bits", "1"]
 
 
-@steady
+@some
 @given(curve=curves)
 def test_the_slope_is_that_of_the_curve_and_javascript_has_it_too(curve):
     p, nudge = curve.probability, 1e-6
@@ -38,7 +39,7 @@ def test_the_slope_is_that_of_the_curve_and_javascript_has_it_too(curve):
     assert names["loss"] == pytest.approx(curve.loss)
 
 
-@steady
+@some
 @given(curve=curves)
 def test_the_touching_line_has_the_slope_of_the_point(curve):
     steep = LossCurve("slope", probability=curve.probability)

@@ -18,9 +18,6 @@ PATTERNS = ("causal", "padding", "window", "packed")
 some = settings(steady, max_examples=25)
 
 
-# --------------------------------------------------------------------------- letters
-
-
 @some
 @given(trial=trials(), masked=st.booleans(), traced=st.integers(-1, 7))
 def test_letters_shows_where_the_model_looks_and_which_guesses_are_right(trial, masked, traced):
@@ -43,9 +40,6 @@ def test_letters_shows_where_the_model_looks_and_which_guesses_are_right(trial, 
     pressed = soup.select_one("[name=masked][aria-pressed=true]")
     assert pressed["value"] == str(masked).lower()
     assert run(js(painter, "code(state)"))["right"].tolist() == expected
-
-
-# ----------------------------------------------------------- causal, padding, window, packed
 
 
 def expected_mask(painter):
@@ -76,20 +70,11 @@ def test_each_pattern_is_the_mask_of_attnlib(painter):
         assert strip == []
     if painter.scene in ("window", "packed"):
         assert soup.select_one("[data-part=open]").get_text() == str(mask.sum())
-
-
-@some
-@given(painter=painters("causal"))
-def test_a_position_reads_the_same_in_training_and_when_it_writes(painter):
-    soup = picture(painter)
-    learns, writes = soup.select(".readings p")
-    open_chips = [c.get_text() for c in learns.select(".chip") if "blocked" not in c["class"]]
-    written = [c.get_text() for c in writes.select(".chip")]
-    assert open_chips == painter.tokens[: painter.position + 1]
-    assert written == [*open_chips, "?"]
-
-
-# ----------------------------------------------------------------------------- paint
+    if painter.scene == "causal":  # a position reads the same in training and when it writes
+        learns, writes = (line.select(".chip") for line in soup.select(".readings p"))
+        read = [chip.get_text() for chip in learns if "blocked" not in chip["class"]]
+        assert read == painter.tokens[: painter.position + 1]
+        assert [chip.get_text() for chip in writes] == [*read, "?"]
 
 
 def attend(painter, replaced=None):
@@ -114,64 +99,49 @@ def test_javascript_computes_what_attnlib_computes(painter):
 
 
 @some
-@given(painter=painters("paint"))
-def test_what_moves_is_what_may_look(painter):
+@given(painter=painters("paint"), data=st.data())
+def test_the_picture_says_what_moves_and_what_is_looked_at(painter, data):
     """The outputs are measured; the mask alone says the same, but for the token's own."""
-    mask, replaced = np.array(painter.mask), painter.replaced
+    mask, replaced, weights = np.array(painter.mask), painter.replaced, attend(painter)[1]
+    n = len(mask)
     moved = np.array(js(painter, "compute(state)")["moves"][replaced])
-    others = np.arange(len(mask)) != replaced
+    others = np.arange(n) != replaced
     np.testing.assert_array_equal(moved[others], mask[others, replaced])
-    soup = picture(painter)
+    i, j = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
+    soup = picture(painter, lens=[i, j])
     shown = np.array([cell.get_text() for cell in soup.select("td.fate")])
-    leaks, empty = moved & (np.arange(len(mask)) < replaced), ~mask.any(1)
+    leaks, empty = moved & (np.arange(n) < replaced), ~mask.any(1)
     np.testing.assert_array_equal(shown == "leaks", leaks)
     np.testing.assert_array_equal(shown == "zeros", empty)
     np.testing.assert_array_equal(shown == "changes", moved & ~leaks)
     lines = soup.select(".verdicts li")
     early = moved[:replaced].any()
     assert [line["class"] == ["bad"] for line in lines] == [early, np.triu(mask, 1).any()]
-    rooms = soup.select(".verdicts.ghost p")
-    for line, room in zip(lines, rooms, strict=True):
+    for line, room in zip(lines, soup.select(".verdicts.ghost p"), strict=True):
         assert len(line.get_text()) <= len(room["data-room"])
 
-
-@some
-@given(painter=painters("paint"))
-def test_the_cells_show_the_weights_and_the_copied_code_gives_them(painter):
-    mask, weights = np.ravel(painter.mask), attend(painter)[1].ravel()
-    cells = picture(painter).select("[role=grid] button")
-    assert [cell["aria-pressed"] == "true" for cell in cells] == mask.tolist()
-    for cell, may, weight in zip(cells, mask, weights, strict=True):
+    cells = soup.select("[role=grid] button")
+    assert [cell["aria-pressed"] == "true" for cell in cells] == mask.ravel().tolist()
+    for cell, may, weight in zip(cells, mask.ravel(), weights.ravel(), strict=True):
         said = cell.get_text()
         assert abs(float(said) - weight) < 0.00501 if may else said == ""
         assert cell["aria-label"].endswith(f": {said}" if may else ": blocked")
     assert [cell["tabindex"] for cell in cells].count("0") == 1
     names = run(js(painter, "code(state)"))
-    np.testing.assert_allclose(names["weights"].ravel(), weights, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(names["weights"], weights, rtol=0, atol=1e-6)
 
-
-@some
-@given(painter=painters("paint"), data=st.data())
-def test_the_microscope_shows_the_weight_and_whether_it_is_blocked(painter, data):
-    n = len(painter.tokens)
-    i, j = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
-    panel = picture(painter, lens=[i, j]).select_one("[data-part=lens]")
-    lines = [[span.get_text() for span in p("span")] for p in panel.select(".lens-lines p")]
-    lines, mask = dict(lines), np.array(painter.mask)
-    assert ("masked" in lines) == (not mask[i, j])
+    # The microscope shows one weight, and whether it is blocked.
+    panel = soup.select("[data-part=lens] .lens-lines p")
+    told = dict([span.get_text() for span in line("span")] for line in panel)
+    assert ("masked" in told) == (not mask[i, j])
     if mask[i].any():
-        shown = float(lines["weight"].split(" = ")[-1])
-        assert shown == pytest.approx(attend(painter)[1][i, j], abs=1e-6)
-
-
-# ------------------------------------------------------------------------------ all scenes
+        assert float(told["weight"].split(" = ")[-1]) == pytest.approx(weights[i, j], abs=1e-6)
 
 
 def test_a_mask_from_the_library_becomes_plain_lists():
     painter = MaskPainter(tokens=["a", "b", "c"], mask=attnlib.causal_mask(3))
     assert painter.mask == [[True, False, False], [True, True, False], [True, True, True]]
     assert json.loads(json.dumps(painter.mask)) == painter.mask
-    assert eval(repr(painter)).mask == painter.mask
 
 
 def test_the_scene_of_letters_needs_its_trial():

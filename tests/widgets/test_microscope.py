@@ -26,23 +26,20 @@ def rows():
     for placed in (False, True):
         explorer = PositionsExplorer(scene="order", swapped=True, placed=placed)
         outputs, weights = explorer.outputs
-        yield f"order {placed}", explorer, 2, weights[2], outputs[2]
+        yield explorer, 2, weights[2], outputs[2]
     for plane in (
         Plane(sentence="money", asks=1),
-        Plane(sharpness=2.5),
         Plane("turned", turn=37, stretch=1.3),
         Plane("prices", sharpness=0.5),
         Plane("words", sharpness=0),
     ):
-        yield f"plane {plane.scene} {plane.sharpness}", plane, 0, plane.weights, plane.output
+        yield plane, 0, plane.weights, plane.output
     for i, (teacher, values) in enumerate({"entry": KEYS, "cost": PRICES}.items()):
         plane = Plane("learning", step=6, teacher=teacher)
-        yield f"learning by {teacher}", plane, i, plane.weights[i], plane.weights[i] @ values
+        yield plane, i, plane.weights[i], plane.weights[i] @ values
 
 
-@pytest.mark.parametrize(
-    ("widget", "i", "weights", "output"), [pytest.param(*rest, id=name) for name, *rest in rows()]
-)
+@pytest.mark.parametrize(("widget", "i", "weights", "output"), rows())
 def test_the_way_to_a_weight_and_on_to_the_output(widget, i, weights, output):
     for j, weight in enumerate(weights):
         found = panel(widget, i, j)

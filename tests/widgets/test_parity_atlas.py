@@ -47,12 +47,8 @@ def outcome(function, mask, mode):
     return row and atlas.outcome(row)
 
 
-def cells(widget):
-    """The grid of the picture: {(function, mask): button}."""
-    return buttons(picture(widget))
-
-
 def buttons(soup):
+    """The grid of the picture: {(function, mask): button}."""
     rows = soup.select(".grid tr")[1:]
     return {
         (function, mask): button
@@ -64,18 +60,18 @@ def buttons(soup):
 @pytest.mark.parametrize("mode", atlas.MODES)
 def test_each_cell_has_the_sign_of_what_was_measured(mode):
     widget = ParityAtlas(mode=mode)
-    for (function, mask), button in cells(widget).items():
+    for (function, mask), button in buttons(picture(widget)).items():
         assert button.get_text() == SIGNS[outcome(function, mask, mode)], (function, mask)
         assert (outcome(function, mask, mode) is None) == ((function, mask) not in CASES)
 
 
 def test_a_dot_says_that_the_mode_matters():
-    for (function, mask), button in cells(ParityAtlas()).items():
+    for (function, mask), button in buttons(picture(ParityAtlas())).items():
         several = {outcome(function, mask, mode) for mode in atlas.MODES if mode != "train"}
         assert ("varies" in button["class"]) == (len(several) > 1)
 
 
-@settings(steady, max_examples=20)
+@settings(steady, max_examples=10)
 @given(widget=SAMPLES[ParityAtlas])
 def test_the_picture_says_what_the_stored_row_says(widget):
     row = stored(widget.function, widget.mask, widget.mode)
@@ -106,7 +102,7 @@ def test_the_picture_says_what_the_stored_row_says(widget):
 
 def test_the_legend_counts_the_cells():
     soup, found = picture(ParityAtlas(mode="eval")), {}
-    for place in cells(ParityAtlas()):
+    for place in buttons(soup):
         name = outcome(*place, "eval")
         found[name] = found.get(name, 0) + 1
     for button in soup.select("[name=outcome]"):
@@ -119,7 +115,9 @@ def test_the_call_shows_what_the_cell_says(function, mode, capsys):
     """PyTorch runs it: an error, NaN or chance where the atlas says so, and nowhere else."""
     switched = torch.backends.mha.get_fastpath_enabled()
     widget = ParityAtlas(function=function, mode=mode)
-    for mask in atlas.MASKS:
+    # To compile flex_attention takes a second: each mode gets a third of its masks.
+    third = list(atlas.MASKS)[atlas.MODES.index(mode) % 3 :: 3]
+    for mask in third if function == "flex_attention" else atlas.MASKS:
         lines = js(widget, "pythonCode(state)", mask=mask)
         row = stored(function, mask, mode)
         assert bool(lines) == (row is not None)
@@ -147,13 +145,6 @@ def test_the_call_shows_what_the_cell_says(function, mode, capsys):
         elif said == "other numbers":
             assert (output - names["run"]()).abs().max() > 0.01  # with gradients, on the other path
     assert "0: no mask" not in capsys.readouterr().out
-
-
-def test_representation_is_a_call_that_makes_it_again():
-    widget = ParityAtlas(mask="padding", function="flex_attention", outcome="NaN")
-    assert repr(eval(repr(widget))) == repr(widget)
-    with pytest.raises(TypeError, match="takes function, mask"):
-        ParityAtlas(rows=[])
 
 
 def test_the_rows_are_a_light_load():

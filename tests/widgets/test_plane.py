@@ -15,8 +15,7 @@ from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
 planes = SAMPLES[Plane]
-NUMBERS = ("scores", "weights", "output")
-some = settings(steady, max_examples=60)
+some = settings(steady, max_examples=40)
 
 
 def test_bank_by_hand():
@@ -65,23 +64,14 @@ def test_the_price_list_by_hand():
     assert cells == ["4", "54.60", "0.665"]
 
 
-@pytest.mark.parametrize("scene", PRICED)
-@pytest.mark.parametrize("sharpness", [0, 1, 4])
+@pytest.mark.parametrize(("scene", "sharpness"), [("prices", 0), ("prices", 1), ("sharpness", 4)])
 def test_the_beam_balances_where_the_blocks_pull_equally_on_both_sides(scene, sharpness):
-    beam = picture(Plane(scene, sharpness=sharpness)).select_one("[data-part=balance]")
+    plane = Plane(scene, sharpness=sharpness)
+    beam = picture(plane).select_one("[data-part=balance]")
     blocks = [(float(b["x"]) + float(b["width"]) / 2, float(b["height"])) for b in beam("rect")]
-    support = float(beam.select_one(".answer")["x"])
-    assert sum((x - support) * heavy for x, heavy in blocks) == pytest.approx(0, abs=10)
-    assert (
-        beam.select_one(".answer").get_text()
-        == f"{Plane(scene, sharpness=sharpness).output[0]:.3f}"
-    )
-
-
-def test_sharpness_shows_the_prices_alone_with_one_slider():
-    soup = picture(Plane("sharpness"))
-    assert not soup.select("[data-part=sheet], table, input[type=text]")
-    assert [slider["name"] for slider in soup.select("input")] == ["sharpness"]
+    answer = beam.select_one(".answer")
+    assert sum((x - float(answer["x"])) * heavy for x, heavy in blocks) == pytest.approx(0, abs=10)
+    assert answer.get_text() == f"{plane.output[0]:.3f}"
 
 
 def test_a_question_that_is_turned():
@@ -93,7 +83,7 @@ def test_a_question_that_is_turned():
 
 @some
 @given(plane=planes)
-def test_the_numbers_are_attention_and_javascript_has_them_too(plane):
+def test_the_numbers_are_attention_and_javascript_and_copied_code_have_them_too(plane):
     found = js(plane, "compute(state)")
     assert found["tokens"] == plane.tokens
     names = ["points", "scores", "weights", "output"]
@@ -103,6 +93,12 @@ def test_the_numbers_are_attention_and_javascript_has_them_too(plane):
     if "exponentials" in found:
         raised = np.array(found["exponentials"], dtype=float)  # large ones are whole in JSON
         np.testing.assert_allclose(raised / raised.sum(), plane.weights, rtol=1e-9, atol=1e-12)
+    # The code has whole steps.
+    of_code = Plane(**plane.state | {"step": math.floor(plane.step)})
+    names = run(js(of_code, "code(state)"))
+    shown = ("loss", "w_q") if plane.scene == "learning" else ("scores", "output")
+    for name in (*shown, "weights"):
+        np.testing.assert_allclose(names[name], getattr(of_code, name), rtol=1e-9, atol=1e-12)
     if plane.scene == "learning":
         return  # its attention is that of a test below
     priced = plane.scene in PRICED
@@ -129,7 +125,7 @@ def loss_of(teacher, weights):
 
 
 @pytest.mark.parametrize("teacher", ["entry", "cost"])
-@pytest.mark.parametrize("start", [7, 0, 31])
+@pytest.mark.parametrize("start", [7, 31])
 def test_what_is_learned_follows_the_gradient_that_torch_finds(start, teacher):
     turns = np.radians([20, 60, 155, 90, 210, 330])
     circle = torch.tensor(np.stack([np.cos(turns), np.sin(turns)], axis=1))
@@ -150,20 +146,13 @@ def test_what_is_learned_follows_the_gradient_that_torch_finds(start, teacher):
 
 
 def test_questions_find_their_keys_from_every_start():
-    for start in range(20):
+    for start in range(10):
         losses = [Plane("learning", start=start, step=step).loss for step in (0, 20, 100)]
         assert losses[0] > losses[1] > losses[2] and losses[2] < 0.0275
         assert np.diag(Plane("learning", start=start, step=100).weights).min() > 0.965
     assert Plane("learning").loss == pytest.approx(1.310, abs=5e-4)
     with pytest.raises(AttributeError, match="loss needs the scene learning; this one is bank"):
         _ = Plane().loss
-
-
-def test_a_rate_may_be_too_small_or_too_large():
-    slow, right = (Plane("learning", rate=rate, step=100) for rate in (0.03, 1))
-    assert slow.loss > 0.4 and right.loss < 0.03
-    losses = [Plane("learning", rate=10, step=step).loss for step in (0, 1, 6)]
-    assert losses[1] > losses[0] + 0.9 and losses[2] < 0.01  # it overshoots, and comes back
 
 
 def test_costs_alone_teach_a_shortcut():
@@ -175,17 +164,6 @@ def test_costs_alone_teach_a_shortcut():
     cells = [row.get_text(" ").split() for row in picture(shortcut).find_all("tr")[:4]]
     assert cells[0] == ["tea", "2", "coffee", "3", "juice", "5", "costs"]
     assert cells[2] == ["latte?", "0.60", "0.10", "0.30", "3.00"]
-
-
-@some
-@given(plane=planes)
-def test_copied_code_gives_the_numbers_on_the_screen(plane):
-    if plane.scene == "learning":
-        plane.step = math.floor(plane.step)
-    names = run(js(plane, "code(state)"))
-    shown = ("loss", "w_q", "weights") if plane.scene == "learning" else NUMBERS
-    for name in shown:
-        np.testing.assert_allclose(names[name], getattr(plane, name), rtol=1e-9, atol=1e-12)
 
 
 @some
@@ -216,11 +194,8 @@ def test_picture_shows_both_sentences_and_the_numbers():
     soup = picture(Plane())
     assert soup.select_one("[data-part=answer]").get_text() == "(2.99, 0.17)"
     body, foot = soup.tbody, soup.tfoot
-    assert [cell.get_text() for cell in body.find_all("tr")[1].find_all("td")[:3]] == [
-        "4",
-        "16.92",
-        "0.704",
-    ]
+    cells = [cell.get_text() for cell in body.find_all("tr")[1].find_all("td")[:3]]
+    assert cells == ["4", "16.92", "0.704"]
     assert [field["value"] for field in body.find_all("input")[2:4]] == ["4", "0"]
     assert [cell.get_text() for cell in foot.find_all("td")] == ["", "24.03", "1", "2.99", "0.17"]
     place = {name: soup.select_one(f".{name} circle") for name in ("moved", "rival")}
@@ -234,9 +209,12 @@ def test_picture_shows_both_sentences_and_the_numbers():
     assert bank["role"] == "slider" and bank["aria-valuetext"] == "1 about rivers, 1 about money"
 
 
-def test_compact_is_the_sentence_and_the_picture():
+def test_what_is_compact_has_no_table_and_at_most_one_slider():
     soup = picture(Plane(compact=True))
     assert soup.select_one(".sentence") and soup.select_one("[data-part=sheet]")
     assert not soup.find_all("input") and not soup.table
+    prices = picture(Plane("sharpness"))  # alone, with one slider
+    assert not prices.select("[data-part=sheet], table, input[type=text]")
+    assert [slider["name"] for slider in prices.select("input")] == ["sharpness"]
     turned = picture(Plane("turned", compact=True))  # has its slider all the same
     assert [slider["name"] for slider in turned.find_all("input")] == ["turn"] and not turned.table

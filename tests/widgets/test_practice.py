@@ -34,18 +34,21 @@ QUESTIONS = [
         ],
     },
 ]
+CHOICES = {"to boat": "As long as boat is there.", "to money": "It suits bank best."}
+
+
+def guess(**more):
+    given = {"choices": CHOICES, "right": "to money", "plays": "plane.sentence=money", "key": KEY}
+    return Guess("Where will bank go?", **given | more)
+
+
 MAKE = {
     "predict": lambda: Predict("What is A?", ANSWER, mistakes=MISTAKES, key=KEY),
-    "guess": lambda: guess(),
+    "guess": guess,
     "quiz": lambda: Quiz(QUESTIONS, key="chai-quiz"),
     "progress": lambda: Progress({"3. Chai piyo": {KEY: 1, "chai-quiz": 2}}),
 }
 every_widget = pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-
-
-@every_widget
-def test_repr_is_the_call_that_makes_it(make):
-    assert repr(eval(repr(make()))) == repr(make())
 
 
 def test_a_last_digit_changes_nothing_that_is_shown():
@@ -55,21 +58,18 @@ def test_a_last_digit_changes_nothing_that_is_shown():
 
 
 def test_without_javascript_the_answer_unfolds():
-    details = picture(
-        Predict("A?", ANSWER, explanation="e^2√2 = 16.9.", unit="of 1", key=KEY)
-    ).details
+    predict = Predict("A?", ANSWER, explanation="e^2√2 = 16.9.", unit="of 1", key=KEY)
+    [details] = picture(predict)("details")
     assert not details.has_attr("open")
     assert "A₁₁ = 0.055807 of 1, A₁₂ = 0.944193 of 1. e^2√2 = 16.9." in details.get_text()
-    texts = [
-        details.get_text() for details in picture(Quiz(QUESTIONS, key="q")).find_all("details")
-    ]
-    assert len(texts) == 2 and "They ask: right. A row belongs to a query." in texts[0]
+    first, _ = picture(MAKE["quiz"]())("details")
+    assert "They ask: right. A row belongs to a query." in first.get_text()
 
 
-def test_what_waits_out_of_sight_is_out_of_hearing_too():
-    for make in MAKE.values():
-        for line in picture(make()).select(".ghost:not([data-part])"):
-            assert line["aria-hidden"] == "true"
+@every_widget
+def test_what_waits_out_of_sight_is_out_of_hearing_too(make):
+    for line in picture(make()).select(".ghost:not([data-part])"):
+        assert line["aria-hidden"] == "true"
 
 
 # ------------------------------------------------------------------------------------ Predict
@@ -117,8 +117,8 @@ def test_tolerance_is_half_a_percent_or_0_0015(answer, reach):
     [
         (1 / 3, "0.33", True), (1 / 3, "33%", True), (1 / 3, "1/3", True), (1 / 3, "0,333", True),
         (1 / 3, "0.34", False), (1 / 3, "0.3", False), (1 / 3, "0.3301", False),
-        (0.867, "0.87", True), (0.867, "0.86", False), (0.056, "0.06", False),
-        (1.851, "1.85", True),
+        (0.867, "0.87", True), (0.867, "0.86", False), (0.8645, "0.87", False),
+        (0.056, "0.06", False), (1.851, "1.85", True),
     ],
 )  # fmt: skip
 def test_a_guess_of_two_decimals_is_right(answer, typed, right):
@@ -132,19 +132,18 @@ def test_a_guess_of_two_decimals_is_right(answer, typed, right):
 @pytest.mark.parametrize(
     ("answer", "tolerance", "said"),
     [
-        (1 / 3, None, "2 decimals"), (0.0558, None, "3 decimals"), (16.918, None, "1 decimal"),
-        (3, None, "whole number"), (2048.3, None, "whole number"), (0.5, 1e-4, "4 decimals"),
+        ([1 / 3], None, ["2 decimals"]), ([0.0558], None, ["3 decimals"]),
+        ([16.918], None, ["1 decimal"]), ([3], None, ["whole number"]),
+        ([2048.3], None, ["whole number"]), ([0.5], 1e-4, ["4 decimals"]),
+        # A whole number among weights does not give itself away.
+        ([1, 0.5, 0, 3], None, [*["2 decimals"] * 3, "whole number"]),
     ],
 )  # fmt: skip
 def test_a_blank_says_how_many_digits_it_wants(answer, tolerance, said):
     more = {"tolerance": tolerance} if tolerance else {}
-    soup = picture(Predict("?", answer, key=KEY, **more))
-    assert soup.select_one("label .digits").get_text() == said
-
-
-def test_a_whole_number_among_weights_does_not_give_itself_away():
-    said = picture(Predict("?", {"a": 1, "b": 0.5, "c": 0, "d": 3}, key=KEY)).select(".digits")
-    assert [each.get_text() for each in said] == [*["2 decimals"] * 3, "whole number"]
+    labels = [f"n{i}" for i in range(len(answer))]
+    soup = picture(Predict("?", answer, labels=labels, key=KEY, **more))
+    assert [each.get_text() for each in soup.select("label .digits")] == said
 
 
 def test_blanks_stand_inside_the_worked_line_and_revealing_shows_the_sum():
@@ -201,12 +200,10 @@ def test_predict_refuses(arguments, message):
         Predict("?", **{"answer": 0.5, "key": KEY, **arguments})
 
 
-def test_predict_takes_arrays_and_refuses_what_it_does_not_know():
+def test_predict_takes_arrays():
     A = np.array([0.25, 0.75])
     widget = Predict("?", A, labels=["a", "b"], mistakes={"m": A[::-1]}, key=KEY)
     assert widget.answer == [0.25, 0.75] and widget.mistakes == {"m": [0.75, 0.25]}
-    with pytest.raises(TypeError, match="got color"):
-        Predict("?", 1, key=KEY, color="red")
     with pytest.raises(ValueError, match="typed needs 2 numbers; got 1"):
         widget.typed = [1]
 
@@ -263,41 +260,29 @@ def test_quiz_refuses(path, value, message):
         Quiz(changed(path, value), key="q")
 
 
-def test_quiz_counts():
-    with pytest.raises(ValueError, match="at least one question"):
-        Quiz([], key="q")
-    with pytest.raises(ValueError, match="question 1 needs options, text; got 'x'"):
-        Quiz(["x"], key="q")
-    with pytest.raises(ValueError, match="key needs small letters"):
-        Quiz(QUESTIONS, key="Q")
+def test_quiz_counts_and_keeps_the_order_of_its_options():
+    for questions, key, message in (
+        ([], "q", "at least one question"),
+        (["x"], "q", "question 1 needs options, text; got 'x'"),
+        (QUESTIONS, "Q", "key needs small letters"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Quiz(questions, key=key)
     with pytest.raises(ValueError, match=r"needs attnlib/.*none[.]toml: write it"):
         Quiz.for_chapter("none")
     quiz = Quiz(QUESTIONS, key="q")
-    assert quiz.chosen == [-1, -1]
-    score = "[data-part=score]"
-    assert picture(quiz).select_one(score).get_text() == "0 of 2 right."
-    quiz.chosen = [1, 2]
-    assert picture(quiz).select_one(score).get_text() == "1 of 2 right."
+    for chosen, right in (([-1, -1], 0), ([1, 2], 1), ([1, 0], 2)):
+        quiz.chosen = chosen
+        score = picture(quiz).select_one("[data-part=score]")
+        assert score.get_text() == f"{right} of 2 right."
     for chosen in ([0], [0, 3], [-2, 0]):
         with pytest.raises(ValueError, match="chosen needs an option, or -1, for each question"):
             quiz.chosen = chosen
-
-
-def test_options_keep_their_order():
-    labels = [label.get_text() for label in picture(MAKE["quiz"]()).select("label")]
+    labels = [label.get_text() for label in picture(quiz).select("label")]
     assert labels == ["They answer", "They ask", "1", "d_k", "n"]
 
 
 # -------------------------------------------------------------------------------------- Guess
-
-CHOICES = {"to boat": "As long as boat is there.", "to money": "It suits bank best."}
-
-
-def guess(**more):
-    return Guess("Where will bank go?", **{"choices": CHOICES, **RIGHT, "key": KEY, **more})
-
-
-RIGHT = {"right": "to money", "plays": "plane.sentence=money"}
 
 
 @pytest.mark.parametrize(
@@ -326,8 +311,6 @@ def test_a_choice_brings_its_reply_and_keeps_its_order():
     said = soup.select_one("[data-part=reply]").get_text()
     assert said == "Not this one. As long as boat is there."
     assert picture(guess(chosen="to money")).select_one(".right").get_text() == "to money"
-    asked = picture(guess()).select_one("[data-part=reply]").get_text()
-    assert asked == "Tap an answer, then watch the picture."
 
 
 # ----------------------------------------------------------------------------------- Progress

@@ -113,6 +113,10 @@ REFUSED = [
     ("Plane", "words", 7, "words needs a dict of names and places; got 7"),
     ("PositionsExplorer", "d_model", 7, "d_model needs an even number; got 7"),
     ("Encoder", "hidden", [64], "from 0 to 63; got 64"),
+    ("Writer", "text", "a" * 601, "text needs at most 600 letters; got 601 of them"),
+    ("Writer", "written", "a " * 241, "written needs at most 240 words and marks; got 241"),
+    *(("Inspector", name, "a" * 401, f"{name} needs at most 400 letters; got 401 of them")
+      for name in ("text", "other", "word", "against")),
 ]  # fmt: skip
 # Whether a widget of this kind takes the wrong value at once is a matter of how it is made.
 TOGETHER = [

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib import models
@@ -31,19 +31,6 @@ def test_the_recording_is_what_the_model_answers():
         assert {**one, "weights": None} == {**other, "weights": None}
         # Four decimals, and the last digits of float32 depend on the machine.
         assert one["weights"] == pytest.approx(other["weights"], abs=2e-4)
-
-
-def test_one_word_moves_the_largest_weight_and_the_counterexample_does_not_move():
-    found = {word: top(Swap(word=word)) for word in swap.WORDS}
-    assert found == {
-        "sour": "milk",
-        "tired": "cat",
-        "hungry": "cat",
-        "full": "milk",
-        "warm": "[CLS]",
-        "big": "trophy",
-        "small": "trophy",
-    }
 
 
 @pytest.mark.parametrize("word", swap.WORDS)
@@ -78,7 +65,7 @@ def test_without_a_script_a_second_reading_stands_below_the_first():
         assert len(labels) == 2 and all(f"“{top(Swap(word=word))}”" in label for label in labels)
 
 
-@steady
+@settings(steady, max_examples=20)
 @given(
     words=st.sampled_from([words for words in swap.SENTENCES.values()]).flatmap(
         lambda words: st.tuples(st.sampled_from(words), st.sampled_from(words))

@@ -10,7 +10,7 @@ import attnlib
 from attnlib.models import causal_lm
 from attnlib.widgets import ThenAndNow
 from attnlib.widgets.then_and_now import LLAMA, PARTS, SIZES
-from tests.helpers import steady
+from tests.helpers import parts, steady
 from tests.widgets.pictures import js, picture, run
 from tests.widgets.samples import SAMPLES
 
@@ -34,27 +34,17 @@ def built(widget):
     return run(lines[: end + 1]), run(js(widget, "code(state)"))
 
 
-def learned(part):
-    """How many numbers a part of a layer holds."""
-    arrays = [x for x in vars(part).values() if x is not None and not isinstance(x, int | float)]
-    return sum(x.size if isinstance(x, np.ndarray) else learned_of(x) for x in arrays)
-
-
-def learned_of(part):
-    """The same of what stands in a part; a function has learned nothing."""
-    return learned(part) if type(part).__module__.startswith("attnlib.") else 0
-
-
 @some
 @given(widget=SAMPLES[ThenAndNow])
 def test_the_expression_is_a_layer_of_so_many_numbers(widget):
     names, _ = built(widget)
     layer = names["layer"]
-    parts = layer.attention, layer.feed_forward, layer.norm_1, layer.norm_2
+    arrays = [array for part in parts(layer) for array in vars(part).values()]
+    learned = sum(array.size for array in arrays if isinstance(array, np.ndarray))
     d, d_k, small = 64, 8, dict(SIZES, d_model=64, heads=8, kv_heads=2, d_ff=256, d_gated=224)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("attnlib.widgets.then_and_now.SIZES", small)
-        assert sum(map(learned, parts)) == widget.parameters
+        assert learned == widget.parameters
     assert layer.norm_first == widget.norm_first
     assert (layer.attention.w_k.shape == (d, 2 * d_k)) == widget.grouped
 

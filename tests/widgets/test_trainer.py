@@ -24,11 +24,9 @@ VARIATIONS = {
     "as it is": {},
     "one head": {"heads": 1},
     "one layer": {"layers": 1},
-    "one layer of one head": {"layers": 1, "heads": 1},
     "no residual": {"residual": False},
     "no positions": {"positions": False},
     "no mask": {"causal": False},
-    "next letter": {"task": "next"},
     "next letter, one layer, no mask": {"task": "next", "layers": 1, "causal": False},
     "nothing of all": {"residual": False, "positions": False, "causal": False},
 }
@@ -147,7 +145,9 @@ def test_four_steps_are_those_of_adamw_with_one_cycle(learner):
     changes = {"steps": 20, "layers": 1, "rate": 0.03}
     found = learner(body, **changes)
     w = tensors(found["before"], found["shapes"])
-    batches = sentences_of(learner, changes, 4)
+    # Weights do not change the sentences of the steps.
+    drawn = """return Array.from({length: 4}, () => Array.from(learner.next().tokens));"""
+    batches = torch.tensor(learner(drawn, **changes)).view(4, -1, LENGTH)
     optimizer = torch.optim.AdamW(w.values(), lr=0.03, weight_decay=0.1)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, 0.03, total_steps=20, pct_start=0.1, cycle_momentum=False
@@ -179,16 +179,6 @@ def test_a_seed_gives_the_same_training_again_and_another_seed_another(learner):
     first, again, other = (learner(body, **changes, **seed) for seed in ({}, {}, {"seed": 6}))
     assert first == again
     assert first[0] != other[0] and first[1:] != other[1:]
-
-
-def sentences_of(learner, changes, steps):
-    """The sentences of the first steps: weights do not change them."""
-    body = f"""
-      const batches = [];
-      for (let i = 0; i < {steps}; i++) batches.push(Array.from(learner.next().tokens));
-      return batches;
-    """
-    return torch.tensor(learner(body, **changes)).view(steps, -1, LENGTH)
 
 
 def last_answers(tokens):
@@ -264,9 +254,7 @@ def test_reading_is_that_of_attnlib_also_without_heads(learner):
 
 
 def test_letters_behind_the_end_are_not_read_without_the_mask(learner):
-    body = "return [learner.read([3, 1, 4, 1, 5]).weights, learner.shapes];"
-    weights, _ = learner(body, causal=False)
-    weights = np.array(weights)
+    weights = np.array(learner("return learner.read([3, 1, 4, 1, 5]).weights;", causal=False))
     assert weights.shape == (2, 2, 5, 5) and (weights > 0).all()
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
 
@@ -281,9 +269,6 @@ def test_marks_count_right_answers(learner):
     assert asked == len(places) and right == (said[places] == tokens[answers[places]]).sum()
 
 
-# ------------------------------------------------------------------------------- the picture
-
-
 def test_the_picture_begins_with_train_and_random_weights():
     soup = picture(Trainer())
     assert soup.select_one("button, input, select")["name"] == "train"
@@ -292,23 +277,17 @@ def test_the_picture_begins_with_train_and_random_weights():
     assert len(picture(Trainer(layers=1, heads=1)).select("[data-part=map]")) == 1
 
 
-def run_of(made, story):
-    """A run that has come to its end, as the page would have it."""
-    found = js(made, "compute(state)")
-    assert found["step"] == 0
-    key = js(made, "keyOf(state)")
-    count = 14_032 if made.layers == 2 else 7_632
-    weights = [0.01] * count
-    past = [{"step": 0, "weights": weights}, {"step": len(story), "weights": weights}]
-    return {"key": key, "step": len(story), "story": story, "weights": weights, "past": past}
-
-
-def row(made, loss, accuracy, back, answer):
+def run_of(made, loss, accuracy, back, answer):
+    """A run of nine steps that has come to its end, as the page would have it."""
     heads = made.layers * made.heads
-    return {
+    row = {
         "loss": loss, "accuracy": accuracy, "oneBack": [back] * heads,
         "onAnswer": [answer] * heads, "oneAhead": [0.02] * heads,
     }  # fmt: skip
+    weights = [0.01] * 14_032
+    past = [{"step": step, "weights": weights} for step in (0, 9)]
+    key = js(made, "keyOf(state)")
+    return {"key": key, "step": 9, "story": [row] * 9, "weights": weights, "past": past}
 
 
 @pytest.mark.parametrize(
@@ -321,19 +300,14 @@ def row(made, loss, accuracy, back, answer):
     ],
 )
 def test_the_line_says_what_is_happening_in_the_words_of_the_field(numbers, says):
-    made = Trainer()
-    run = run_of(made, [row(made, *numbers)] * 9)
-    soup = picture(made, run=run)
+    run = run_of(Trainer(), *numbers)
+    soup = picture(Trainer(), run=run)
     assert says in soup.select_one("[data-part=phase]").get_text()
     assert soup.select_one("[data-part=accuracy]").get_text() == f"{numbers[1]:.2f}"
-    assert picture(made, run=run, at=0).select_one("[data-part=step]").get_text() == "0"
-
-
-def test_a_run_with_other_settings_is_not_shown():
-    made = Trainer()
-    run = run_of(made, [row(made, 0.02, 0.99, 0.9, 0.9)] * 9)
-    soup = picture(Trainer(seed=2), run=run)
-    assert soup.select_one("[data-part=step]").get_text() == "0"
+    # At its beginning, and with other settings, the run is not shown.
+    for made, at in ((Trainer(), 0), (Trainer(seed=2), 9)):
+        soup = picture(made, run=run, at=at)
+        assert soup.select_one("[data-part=step]").get_text() == "0"
     assert soup.select_one("[name=train]").get_text() == "Train"
 
 
