@@ -108,6 +108,32 @@ def test_no_token_uses_more_experts_than_there_are(name, all_of_them):
     assert found == f"The field num_experts_per_tok must be at most {all_of_them}, 32."
 
 
+ABSURD = [None, 0, -1, "x", True, [1], {}, 1.5, ["foo"] * 4, 64]
+# The page says these, Python counts nothing with them.
+ONLY_SAID = {"query_pre_attn_scalar", "index_topk"}
+TRY = """(() => {
+  try {
+    const found = config_reader_model.count(config_reader_model.describe(dukpy.config), 1000);
+    return [found.total, found.active, found.cache];
+  } catch { return null; }
+})()"""
+
+
+@pytest.mark.parametrize("name", [*PUBLISHED, "Mistral"])
+def test_page_and_python_refuse_the_same_fields(name):
+    whole = (PUBLISHED | SMALL)[name]
+    fields = {*whole, "layer_types", "num_experts_per_tok", "sliding_window_pattern"} - ONLY_SAID
+    wrong = [{k: v for k, v in whole.items() if k != field} for field in fields]
+    wrong += [whole | {field: value} for field in fields for value in ABSURD]
+    for config in wrong:
+        try:
+            found = sizes(config)
+            counted = [found.total, found.active, found.cache(1000)]
+        except (TypeError, ValueError):
+            counted = None
+        assert engine("ConfigReader")(TRY, config=config) == counted, config
+
+
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "Mistral"])
 def test_the_expression_is_the_layer_that_causal_lm_builds(name):
     """Which norms, which scale, which sink it has; and the names of its arguments."""
