@@ -221,7 +221,12 @@ def _parts(widget):
     texts, word = [widget.text, widget.other], widget.word
     if any(one["texts"] == texts and one["word"] == word for one in recorded):
         return recorded
-    return [*recorded, views.packed_parts(_loaded(models.load_minilm), texts, word)]
+    return [*recorded, _read_parts(*texts, word)]
+
+
+@functools.lru_cache(1)  # another layer or head is chosen of the same parts
+def _read_parts(text, other, word):
+    return views.packed_parts(_loaded(models.load_minilm), [text, other], word)
 
 
 def _search(widget):
