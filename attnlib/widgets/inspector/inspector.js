@@ -14,7 +14,7 @@ export const layout = "abh-instrument";
 
 const LONGEST = 400; // letters of a text
 const [FAINT, N_LAYERS, N_HEADS] = [0.015, 3, 4];
-const HOWS = { zero: "zeros", mean: "their means", swap: "what they pass on in another text" };
+const HOWS = { zero: "zeros", mean: "its mean", swap: "what it passes on in another text" };
 const WHERES = { all: "at every word", last: "at the last word only" };
 
 /** How far the model is, and the text that it has read (reading.js). */
