@@ -163,14 +163,6 @@ def test_memory_is_one_buffer_and_the_output(causal):
     assert peak - output.nbytes < 2 * buffer  # one head's scores alone are 64 buffers
 
 
-def test_errors_of_the_block():
-    with raises(ValueError, "block must be 1 or more; got 0"):
-        blockwise_attention(*arrays(), block=0)
-    for block in (2.0, True, None):
-        with raises(TypeError, f"block must be a whole number; got {block!r}"):
-            blockwise_attention(*arrays(), block=block)
-
-
 @pytest.mark.parametrize(("inputs", "options"), REFUSED)
 def test_errors_are_those_of_the_plain_one(inputs, options):
     with pytest.raises((TypeError, ValueError)) as plain:

@@ -342,28 +342,3 @@ def test_errors_are_those_of_the_forward_pass(inputs, options):
         scaled_dot_product_attention(*inputs, **options)
     with raises(forward.type, str(forward.value)):
         attention_backward(*inputs, [[1.0]], **options)
-
-
-def test_errors_of_the_gradient():
-    queries, keys, values, _ = arrays(BATCH)
-    needed = "grad_output must have the shape of the output, (..., n_q, d_v) = (2, 5, 11); got "
-    for shape in ((5, 11), (1, 5, 11), (2, 11, 5), (2, 5, 1), ()):
-        with raises(ValueError, f"{needed}{shape}"):
-            attention_backward(queries, keys, values, np.ones(shape))
-    words = "grad_output must hold floats (float16, float32 or float64, so 1.0 and not 1); got "
-    with raises(TypeError, f"{words}int64"):
-        attention_backward(queries, keys, values, np.ones((2, 5, 11), np.int64))
-    with raises(ValueError, "grad_output must have rows of one length; got unequal rows"):
-        attention_backward(queries, keys, values, [[1.0], [1.0, 2.0]])
-
-
-def test_errors_of_softmax_backward():
-    with raises(ValueError, "weights must have at least one axis; got a single number"):
-        softmax_backward(1.0, 1.0)
-    with raises(ValueError, "weights and grad_weights must have one shape; got (2, 3) and (3,)"):
-        softmax_backward(np.ones((2, 3)), np.ones(3))
-    words = " must hold floats (float16, float32 or float64, so 1.0 and not 1); got bool"
-    with raises(TypeError, f"weights{words}"):
-        softmax_backward([True], [1.0])
-    with raises(TypeError, f"grad_weights{words}"):
-        softmax_backward([1.0], [True])

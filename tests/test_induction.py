@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from attnlib import bridge, causal_mask
 from attnlib.models import induction
 from attnlib.models.induction import without
-from tests.helpers import raises, steady
+from tests.helpers import steady
 from tools import train
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -191,18 +191,3 @@ def test_the_price_is_the_length_of_each_heads_rows():
 
 
 # Errors
-
-
-def test_errors(model):
-    with raises(ValueError, "n_layers must be 1 or 2; got 3"):
-        induction.load(3)
-    with raises(TypeError, "tokens must be whole numbers; got float64"):
-        induction.answers([1.0])
-    with raises(ValueError, "tokens must have an axis (..., n); got a single number"):
-        induction.answers(3)
-    with raises(ValueError, "tokens must be from 0 to 15; got 16"):
-        model([2, 16])
-    with raises(ValueError, "tokens must be from 0 to 15; got -1"):
-        model([-1, 3])
-    with raises(ValueError, "n_sentences must be 0 or more; got -1"):
-        induction.sentences(-1, np.random.default_rng(0))

@@ -16,7 +16,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from attnlib import models
-from attnlib.models import MissingModelError, files, load_minilm, mean_pool, recordings
+from attnlib.models import MiniLM, MissingModelError, files, load_minilm, mean_pool, recordings
 from attnlib.models.recordings import Recording
 from tests.helpers import minilm_in_torch, minilm_tokenizer, minilm_weights, raises
 from tools import record_minilm
@@ -152,26 +152,9 @@ def test_a_text_is_read_to_its_end_or_refused(folder):
             ask(longest + " bank")
 
 
-@pytest.mark.parametrize(
-    ("ask", "error", "message"),
-    [
-        (lambda m: m.read(["a"]), TypeError, "sentence must be a str; got list"),
-        (
-            lambda m: m.embed("a"),
-            TypeError,
-            "sentences must be a list of str; got one str: put it into a list",
-        ),
-        (lambda m: m.encode(["a", 3]), TypeError, "sentences must be a list of str; got a int"),
-        (
-            lambda m: m.embed([]),
-            ValueError,
-            "sentences must hold at least one sentence; got none",
-        ),
-    ],
-)
-def test_bad_sentences(folder, ask, error, message):
-    with raises(error, message):
-        ask(load_minilm(folder))
+def small():
+    """Return the small model, without files."""
+    return MiniLM(SMALL, minilm_tokenizer(WORDS))
 
 
 # Pooling

@@ -14,7 +14,6 @@ from matplotlib.colors import to_rgb, to_rgba
 from attnlib import additive, causal_mask, plots, scaled_dot_product_attention
 from attnlib.palette import ROLES, cell_ink, light
 from tests.conftest import ROOT
-from tests.helpers import raises
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -374,65 +373,6 @@ def test_style_gives_notebooks_svg_without_a_date():
 
 # Errors
 
-WEIGHT_SHAPE = "weights must be a matrix (n_q, n_k), not empty; got shape"
-SHAPE = "values must be a matrix (n_rows, n_columns), not empty; got shape"
-BETWEEN = "weights must lie between 0 and 1; got"
-FLOATS = "must hold floats (float16, float32 or float64, so 1.0 and not 1); got int64"
-COUNT = "decimals must be a whole number, 0 or more; got"
-INSIDE = "highlight must hold pairs (row, column) inside (3, 5), None for all; got"
-ROWS, COLUMNS = "must hold one label per row,", "must hold one label per column,"
-FIT = "mask must broadcast to (..., n_q, n_k) = (3, 5); got (5, 3)"
-OUTSIDE = [(3, 0), (0, 5), (-1, 0), 1, (1,), (0, 0, 0), "ab", (0.5, 0)]
-WRONG = {
-    plots.attention_heatmap: [
-        (np.ones((2, 3, 5)), {}, ValueError, f"{WEIGHT_SHAPE} (2, 3, 5)"),
-        (np.ones(3), {}, ValueError, f"{WEIGHT_SHAPE} (3,)"),
-        (np.ones((0, 3)), {}, ValueError, f"{WEIGHT_SHAPE} (0, 3)"),
-        ([[-0.5, 1.25]], {}, ValueError, f"{BETWEEN} -0.5 to 1.25"),
-        ([[np.nan, 0.5]], {}, ValueError, f"{BETWEEN} nan to nan"),
-        ([[1, 0]], {}, TypeError, f"weights {FLOATS}"),
-        (WEIGHTS, {"queries": ["a", "b"]}, ValueError, f"queries {ROWS} 3; got 2"),
-        (WEIGHTS, {"keys": "abcdef"}, ValueError, f"keys {COLUMNS} 5; got 6"),
-        (WEIGHTS, {"mask": causal_mask(5, 3)}, ValueError, FIT),
-    ],
-    plots.matrix: [
-        ([1.0, 2.0], {}, ValueError, f"{SHAPE} (2,)"),
-        (np.ones((3, 0)), {}, ValueError, f"{SHAPE} (3, 0)"),
-        ([[1j]], {}, TypeError, "values must hold real numbers or bools; got complex128"),
-        ([["a"]], {}, TypeError, "values must hold real numbers or bools; got <U1"),
-        ([[1.0], [2.0, 3.0]], {}, ValueError,
-         "values must have rows of one length; got unequal rows"),
-        (WEIGHTS, {"rows": ["a"]}, ValueError, f"rows {ROWS} 3; got 1"),
-        (WEIGHTS, {"columns": ["a"]}, ValueError, f"columns {COLUMNS} 5; got 1"),
-        (WEIGHTS, {"role": "page"}, ValueError,
-         "role must be one of query, key, value, weight; got 'page'"),
-        *((WEIGHTS, {"decimals": x}, ValueError, f"{COUNT} {x!r}") for x in (-1, 1.5, "2")),
-        *((WEIGHTS, {"highlight": [x]}, ValueError, f"{INSIDE} {x!r}") for x in OUTSIDE),
-    ],
-    plots.heatmap: [
-        ([1.0, 2.0], {}, ValueError, f"{SHAPE} (2,)"),
-        ([[1, 2]], {}, TypeError, f"values {FLOATS}"),
-        ([[1.0, np.nan]], {}, ValueError, "values must be finite; got inf or nan"),
-        ([[1.0]], {"low": 2}, ValueError, "low must not lie above high; got 2.0 and 1.0"),
-        ([[1.0]], {"high": np.inf}, ValueError, "high must be finite; got inf"),
-        ([[1.0]], {"rows": "ab"}, ValueError, f"rows {ROWS} 1; got 2"),
-        ([[1.0]], {"names": ["a"]}, ValueError,
-         "names must be two, of the rows and of the columns; got ['a']"),
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("draw", WRONG)
-def test_what_cannot_be_drawn_is_refused(draw):
-    for values, options, error, message in WRONG[draw]:
-        with raises(error, message):
-            draw(values, **options)
-
-
-def test_heatmap_refuses_a_mask_of_numbers():
-    with pytest.raises(TypeError, match=r"^mask must be bool"):
-        plots.attention_heatmap(WEIGHTS, mask=np.ones((3, 5), int))
-
 
 def test_product_axes_share_the_size_of_their_cells():
     axes = plots.product_axes(np.zeros((2, 7)), np.zeros((7, 3)))
@@ -444,10 +384,3 @@ def test_product_axes_share_the_size_of_their_cells():
     ]
     np.testing.assert_allclose(cells, cells[0][0])
     assert [text.get_text() for text in axes[0].figure.texts] == ["×", "=", ""]
-
-
-def test_product_axes_refuse_factors_that_do_not_meet():
-    with pytest.raises(ValueError, match=r"inner size; got \(2, 7\) and \(5, 3\)"):
-        plots.product_axes(np.zeros((2, 7)), np.zeros((5, 3)))
-    with raises(ValueError, "left must be a matrix; got shape (7,)"):
-        plots.product_axes(np.zeros(7), np.zeros((7, 3)))

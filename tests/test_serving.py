@@ -167,20 +167,6 @@ def test_a_shared_beginning_is_computed_once():
     assert Server(replace(given, prefixes=True, paged=False)).run().prefix_pages == 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"prompt": 4200, "output": 500}, "a request may have 8192 tokens; got up to 8305"),
-        ({"rate": 0}, "rate must be above 0"),
-        ({"requests": 0}, "requests"),
-        ({"shared": -1}, "shared"),
-    ],
-)
-def test_settings_that_cannot_be(changes, message):
-    with pytest.raises(ValueError, match=message):
-        Settings(**changes)
-
-
 def test_quantiles_by_hand():
     pairs = [(5.0, 1), (1.0, 3), (2.0, 6)]
     assert [serving.quantile(pairs, q) for q in (0.3, 0.5, 0.9, 0.91)] == [1, 2, 2, 5]
@@ -218,23 +204,3 @@ def test_expected_tokens():
     assert serving.expected_tokens(0.8, 3) == pytest.approx(1 + 0.8 + 0.64 + 0.512)
     assert serving.expected_tokens(0.0, 5) == 1 and serving.expected_tokens(1, 5) == 6
     assert math.isclose(serving.expected_tokens(0.7, 4), (1 - 0.7**5) / 0.3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0.5, 0.6], [0.5, 0.5], 0, 0.1), "target must be one row of probabilities"),
-        (([0.5, 0.5], [1.0], 0, 0.1), "target and draft must have one shape"),
-        (([0.5, 0.5], [1.0, 0.0], 1, 0.1), "token 1 has the probability 0"),
-        (([math.nan, 1.0], [0.5, 0.5], 0, 0.1), "target must be one row of probabilities"),
-        (([], [], 0, 0.1), "target must be one row of probabilities"),
-        (([0.5, 0.5], [0.5, 0.5], -1, 0.1), "token must be 0 or more; got -1"),
-        (([0.5, 0.5], [0.5, 0.5], 2, 0.1), "token must be from 0 to 1; got 2"),
-        (([0.5, 0.5], [0.5, 0.5], 0, 7), "chance must be a probability, from 0 to 1; got 7"),
-    ],
-)
-def test_drafts_that_cannot_be(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        serving.accept_draft(*arguments)
-    with pytest.raises(ValueError, match="a probability, from 0 to 1"):
-        serving.expected_tokens(1.2, 3)

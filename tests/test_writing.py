@@ -11,7 +11,6 @@ from attnlib import models, world
 from attnlib.attention import softmax
 from attnlib.models import writing
 from attnlib.world import END, World
-from tests.helpers import raises
 from tools.compare_writer import Table, calibration, variety
 from tools.measure_writer import fault, kept, losses
 from tools.train_writer import Llama, Recipe, Stories, config, pad, rate_at
@@ -132,27 +131,6 @@ def test_every_story_comes_back():
     for words, tokens in zip(STORIES, TOKENS, strict=True):
         assert [MODEL.vocabulary[token] for token in tokens] == [END, *words[:-1]]
         assert MODEL.decode(tokens) == world.show(words)
-
-
-def test_unknown_words_are_named_with_known_ones_that_are_spelled_alike():
-    with raises(
-        ValueError,
-        "text must be made of the 539 words and marks of the vocabulary; got 'fisherwoman' "
-        "(spelled alike: fisherman), 'Xq'",
-    ):
-        MODEL.encode("The fisherwoman saw Xq, and the fisherwoman smiled.")
-    with raises(TypeError, "text must be a string; got int"):
-        MODEL.encode(3)
-    with raises(ValueError, "tokens must be a vector (n,); got shape (1, 2)"):
-        MODEL.decode([[0, 1]])
-    with raises(ValueError, "tokens must be from 0 to 538; got 539"):
-        MODEL.decode([539])
-
-
-def test_a_vocabulary_of_another_size_is_refused():
-    parts = {"embeddings": MODEL.embeddings, "layers": MODEL.layers, "norm": MODEL.norm}
-    with raises(ValueError, "vocabulary must have a word for each of the 539 embeddings; got 2"):
-        models.Writer(**parts, vocabulary=["¶", "a"])
 
 
 # What is measured
