@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnlib import EncoderLayer, KeyValueCache, delta_rule, ledger, softmax
+from attnlib import EncoderLayer, delta_rule, ledger, softmax
 from attnlib.models import Cache, CausalLM, causal_lm
 from tests.helpers import NOT_FLOATS, raises, steady, stirred
 from tools.measure_writer import kept
@@ -164,15 +164,21 @@ def test_the_cache_of_transformers_gives_the_same(published, parity):
     parity(name, "beyond +1", got, np.concatenate(expected, 1), MOST)
 
 
-def test_the_configuration_that_transformers_writes_is_read_alike(published):
+def test_a_configuration_of_transformers_is_read_alike_and_the_ledger_sums_to_the_logit(published):
     """As of version 5 it has rope_parameters in place of rope_theta and rope_scaling."""
     _, model, config, arrays = published
     written = model.config.to_dict()
     assert "rope_scaling" not in written
-    tokens = text(29)
-    got, expected = (causal_lm(c, arrays, dtype=np.float64)(tokens) for c in (written, config))
-    assert got.dtype == np.float64
-    np.testing.assert_array_equal(got, expected)
+    ours, again = (causal_lm(c, arrays, dtype=np.float64) for c in (config, written))
+    tokens = text(29, 1)[0]
+    logits = ours(tokens)
+    assert logits.dtype == np.float64
+    np.testing.assert_array_equal(again(tokens), logits)
+    for position, token in ((0, 42), (13, 7)):
+        names, contributions = ledger(ours, tokens, position, token)
+        heads = sum("head" in name for name in names)
+        assert heads == config["num_hidden_layers"] * config["num_attention_heads"]
+        np.testing.assert_allclose(contributions.sum(), logits[position, token], rtol=1e-9)
 
 
 def test_states_and_weights_equal_those_of_transformers(published):
@@ -207,18 +213,6 @@ def test_the_delta_rule_equals_that_of_transformers(parity):
     parity("delta_rule", "none", delta_rule(q, k, v, beta), expected)
 
 
-def test_the_ledger_of_every_architecture_sums_to_the_logit(published):
-    _, _, config, arrays = published
-    model = causal_lm(config, arrays, dtype=np.float64)
-    tokens = text(19, 1)[0]
-    logits = model(tokens)
-    for position, token in ((0, 42), (13, 7)):
-        names, contributions = ledger(model, tokens, position, token)
-        heads = sum("head" in name for name in names)
-        assert heads == config["num_hidden_layers"] * config["num_attention_heads"]
-        np.testing.assert_allclose(contributions.sum(), logits[position, token], rtol=1e-9)
-
-
 # Of itself
 
 
@@ -230,7 +224,7 @@ def random_model(seed=0, windows=None, dtype=np.float64, **changes):
     return CausalLM(embeddings, layers, windows=windows, **changes)
 
 
-@steady
+@settings(steady, max_examples=20)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=7), st.sampled_from([None, [3, None]]))
 def test_pieces_of_any_size_are_one_pass(sizes, windows):
     model = random_model(windows=windows)
@@ -281,13 +275,13 @@ class Least(np.random.Generator):
 
 def test_tokens_are_drawn_as_often_as_they_are_probable():
     model, n = random_model(), 20_000
-    for settings in ({}, {"temperature": 2.5}, {"temperature": 1.5, "top_k": 4}):
-        logits = model([3, 8])[-1] / settings.get("temperature", 1)
-        if "top_k" in settings:
-            logits[np.argsort(logits)[: -settings["top_k"]]] = -np.inf
+    for options in ({}, {"temperature": 2.5}, {"temperature": 1.5, "top_k": 4}):
+        logits = model([3, 8])[-1] / options.get("temperature", 1)
+        if "top_k" in options:
+            logits[np.argsort(logits)[: -options["top_k"]]] = -np.inf
         rng = np.random.default_rng(0)
         texts = np.tile([3, 8], (n, 1))
-        drawn = model.write(texts, 1, **settings, rng=rng)[:, -1]
+        drawn = model.write(texts, 1, **options, rng=rng)[:, -1]
         shares, expected = np.bincount(drawn, minlength=17) / n, softmax(logits)
         assert np.abs(shares - expected).max() < 4 * (0.25 / n) ** 0.5
         assert (shares[expected == 0] == 0).all()
@@ -297,8 +291,7 @@ def test_tokens_are_drawn_as_often_as_they_are_probable():
     assert (first == second).all()
 
 
-@pytest.mark.parametrize("top_k", [None, 3])
-@pytest.mark.parametrize("top_p", [1e-9, 0.3, 0.7, 1.0])
+@pytest.mark.parametrize(("top_k", "top_p"), [(None, 1e-9), (3, 0.3), (None, 0.7), (3, 1.0)])
 def test_the_most_probable_tokens_together_have_top_p(top_k, top_p):
     """`kept` measures the trained writer; it is another implementation."""
     model, n = random_model(), 5_000
@@ -313,20 +306,8 @@ def test_the_most_probable_tokens_together_have_top_p(top_k, top_p):
 # Errors
 
 
-def test_a_model_refuses_tokens_and_caches():
-    model = random_model()
-    for call in (model, model.read, lambda tokens: model.write(tokens, 1)):
-        with raises(ValueError, "tokens must be from 0 to 16; got 17"):
-            call([3, 17])
-        with raises(ValueError, "tokens must be from 0 to 16; got -1"):
-            call([-1])
-        with raises(TypeError, "tokens must be whole numbers; got float64"):
-            call([1.0])
-        with raises(ValueError, "tokens must have an axis (..., n); got a single number"):
-            call(3)
-    with raises(TypeError, "cache must be a Cache of the model; got KeyValueCache"):
-        model([1], cache=KeyValueCache())
-    cache = random_model().cache()
+def test_a_model_refuses_the_cache_of_another_model_or_text():
+    model, cache = random_model(), random_model().cache()
     for of_another in (cache, copy.deepcopy(cache)):
         with raises(ValueError, "cache must be that of this model; got that of another model"):
             model([1], cache=of_another)
@@ -365,7 +346,3 @@ def test_arrays_that_do_not_fit_are_named(published):
         with raises(ValueError, "lm_head.weight must equal model.embed_tokens.weight or be left "
                     "out, as tie_word_embeddings is true; got other numbers"):  # fmt: skip
             causal_lm(config, arrays | {"lm_head.weight": arrays["lm_head.weight"] + 1})
-    with raises(TypeError, "weights must be a dict; got list"):
-        causal_lm(config, [])
-    with raises(TypeError, "dtype must be float16, float32 or float64; got <class 'numpy.int64'>"):
-        causal_lm(config, arrays, dtype=int)

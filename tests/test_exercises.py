@@ -39,17 +39,13 @@ def run(source, exercise=None, before="", earlier=()):
 
 @every_exercise
 def test_each_solution_is_right_and_each_start_is_not(chapter, exercise):
+    """And the page says of the start what the notebook shows."""
     assert run(exercises.right(exercise), exercise).passed
     start = run(exercise.start, exercise)
     assert start.passed is False and start.message.startswith("Not ")
-
-
-@every_exercise
-def test_the_page_uses_the_words_of_the_notebook(chapter, exercise):
-    cells = json.loads((ROOT / "chapters" / f"{chapter}.ipynb").read_text("utf-8"))["cells"]
-    outputs = next(c["outputs"] for c in cells if "".join(c["source"]) == exercise.judge)
-    stored = "".join(outputs[-1]["data"]["text/plain"])
-    assert stored in run(exercise.start, exercise).message
+    cells = read(ROOT / "chapters" / f"{chapter}.ipynb").cells
+    (stored,) = (c.outputs for c in cells if c.source == exercise.judge)
+    assert "".join(stored[-1]["data"]["text/plain"]) in start.message
 
 
 @every_exercise
@@ -114,13 +110,11 @@ def test_an_exercise_takes_along_what_its_cells_need_and_no_more():
     ]
 
 
-def test_a_name_inside_of_a_function_is_not_one_of_the_chapter():
-    judge = "def twice(x): return x + x\nmy_double(2) == twice(2)"
-    exercise = found("x = torch.ones(2)", TASK, START, judge)
-    assert exercise.lacking == () and "ones" not in exercise.before
-
-
 def test_what_a_page_has_not_is_named():
+    inner = found(
+        "x = torch.ones(2)", TASK, START, "def twice(x): return x\nmy_double(2) == twice(4)"
+    )
+    assert inner.lacking == ()  # a name inside of a function is not one of the chapter
     for needs in "torch.ones(2)", "c", "deep()":
         chapter = "c = torch.ones(2)\ndef deep(): return c"
         exercise = found(chapter, TASK, START, f"my_double(2) == {needs}")
@@ -131,13 +125,8 @@ def test_a_cell_to_change_has_the_name_of_its_task_and_no_verdict():
     exercise = found(TASK, "n = 3\nprint(n * a)", "#### A word\n\nThen this.", "%print(6)")
     assert (exercise.key, exercise.name, exercise.judge) == ("the-double", "", "")
     assert run(exercise.start, exercise).output == "6\n"
-
-
-def test_only_exercises_are_exercises():
-    shown = exercises_of(notebook(FIRST, START, TASK, "%1 + 1", "## Quiz", "a + 1"))
-    assert shown == []
-    demonstration = exercises_of(notebook(FIRST, TASK, "print(torch.ones(2))"))
-    assert demonstration == []
+    assert exercises_of(notebook(FIRST, START, TASK, "%1 + 1", "## Quiz", "a + 1")) == []
+    assert exercises_of(notebook(FIRST, TASK, "print(torch.ones(2))")) == []  # a demonstration
 
 
 def test_the_archive_runs_where_there_is_nothing_but_numpy(tmp_path):
