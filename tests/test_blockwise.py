@@ -20,7 +20,7 @@ from attnlib import (
     padding_mask,
     scaled_dot_product_attention,
 )
-from tests.helpers import NOT_FLOATS, REFUSED, raises, steady
+from tests.helpers import REFUSED, every_pair, raises, steady
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -56,10 +56,7 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("kind", MASKS)
+@every_pair(kind=MASKS, causal=[False, True], block=BLOCKS, dtype=TOLERANCE)
 def test_equals_the_plain_one(kind, causal, block, dtype):
     inputs, mask = arrays(BATCH, HEADS, dtype=dtype), MASKS[kind](dtype)
     with np.errstate(all="raise"):

@@ -111,9 +111,8 @@ def test_an_exercise_takes_along_what_its_cells_need_and_no_more():
 
 
 def test_what_a_page_has_not_is_named():
-    inner = found(
-        "x = torch.ones(2)", TASK, START, "def twice(x): return x\nmy_double(2) == twice(4)"
-    )
+    judge = "def twice(x): return x + x\nmy_double(2) == twice(2)"
+    inner = found("x = torch.ones(2)", TASK, START, judge)
     assert inner.lacking == ()  # a name inside of a function is not one of the chapter
     for needs in "torch.ones(2)", "c", "deep()":
         chapter = "c = torch.ones(2)\ndef deep(): return c"

@@ -47,21 +47,17 @@ def svg(inside, attributes='width="10pt" height="5pt"'):
     return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}>{inside}</svg>'
 
 
-def test_a_figure_takes_the_roles_of_the_page(drawing):
-    inlined = figures.inline_svg(drawing, "A line", "f1-")
-    assert "var(--query)" in inlined and "var(--key)" in inlined
-    assert palette.light("query") not in inlined and palette.light("key") not in inlined
-    assert "fill:var(--ink)" in inlined  # unsaid black
-    assert "DejaVu" not in inlined and "var(--font-text)" in inlined
-
-
-def test_a_figure_is_well_formed_and_carries_no_metadata(drawing):
+def test_a_figure_takes_the_roles_of_the_page_and_carries_no_metadata(drawing):
     inlined = figures.inline_svg(drawing, 'Says "A < B & C"', "f1-")
     root = ElementTree.fromstring(inlined)
     assert root.get("role") == "img" and root.get("aria-label") == 'Says "A < B & C"'
     assert (root.get("width"), root.get("height")) == ("480", "288")
     assert root.get("viewBox") == "0 0 360 216"
     assert not re.search(r"<\?xml|DOCTYPE|metadata|<style|matplotlib", inlined, re.I)
+    assert "var(--query)" in inlined and "var(--key)" in inlined
+    assert palette.light("query") not in inlined and palette.light("key") not in inlined
+    assert "fill:var(--ink)" in inlined  # unsaid black
+    assert "DejaVu" not in inlined and "var(--font-text)" in inlined
 
 
 def test_two_figures_on_a_page_share_no_id(drawing):
@@ -91,17 +87,11 @@ def test_two_figures_on_a_page_share_no_id(drawing):
 def test_what_is_no_drawing_is_refused(inside):
     with pytest.raises(figures.SvgError):
         figures.inline_svg(svg(inside), "x", "f1-")
-
-
-def test_an_embedded_picture_passes():
-    inlined = figures.inline_svg(svg('<image href="data:image/png;base64,AAAA"/>'), "x", "f1-")
-    assert "data:image/png;base64,AAAA" in inlined
-
-
-@pytest.mark.parametrize("attributes", ["", 'width="100%" height="5"'])
-def test_a_figure_without_a_size_is_refused(attributes):
-    with pytest.raises(figures.SvgError, match="width and a height"):
-        figures.inline_svg(svg("", attributes), "x", "f1-")
+    picture = '<image href="data:image/png;base64,AAAA"/>'
+    assert "data:image/png;base64,AAAA" in figures.inline_svg(svg(picture), "x", "f1-")
+    for attributes in ("", 'width="100%" height="5"'):
+        with pytest.raises(figures.SvgError, match="width and a height"):
+            figures.inline_svg(svg("", attributes), "x", "f1-")
 
 
 # --- mathematics ---------------------------------------------------------------------------------
@@ -146,27 +136,10 @@ def test_the_cache_keeps_what_is_used(cache):
     assert again.stylesheet == cache.stylesheet
     assert "_engine" not in vars(again.mathjax)  # nothing had to start
     assert list(cache.path.parent.iterdir()) == [cache.path]
-
-
-@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"version": "other"}', "\0\0"])
-def test_a_damaged_cache_is_ignored(cache, damage):
-    cache.path.write_text(damage)
-    assert mathematics.FormulaCache(cache.path).formulas == {}
-
-
-def test_a_cache_of_another_version_is_ignored(cache):
-    cache.get("x", False)
-    cache.save({("x", False)})
-    stored = json.loads(cache.path.read_text())
-    cache.path.write_text(json.dumps(stored | {"version": "0"}))
-    assert mathematics.FormulaCache(cache.path).formulas == {}
-
-
-def test_braces_in_strings_do_not_end_a_rule():
-    rules = math_fonts.parse_rules(
-        'a::before { content: "{"; } b { color: red; } c { content: "\\"}"; }'
-    )
-    assert [selector for selector, _ in rules] == ["a::before", "b", "c"]
+    other = json.dumps(json.loads(cache.path.read_text()) | {"version": "0"})
+    for damaged in (other, "", "{", "[]", "null", '{"version": "other"}', "\0\0"):
+        cache.path.write_text(damaged)
+        assert mathematics.FormulaCache(cache.path).formulas == {}
 
 
 def test_only_rules_that_can_match_are_kept():
@@ -179,6 +152,9 @@ def test_only_rules_that_can_match_are_kept():
     formula = '<mjx-mi><mjx-c class="mjx-c51 TEX-I"></mjx-c></mjx-mi>'
     kept = [selector for selector, _ in math_fonts.used_rules(css, [formula])]
     assert kept == ["mjx-c.mjx-c51.TEX-I::before", "mjx-c.mjx-c51::before", "mjx-mi > mjx-c"]
+    braces = 'a::before { content: "{"; } b { color: red; } c { content: "\\"}"; }'
+    rules = math_fonts.parse_rules(braces)
+    assert [selector for selector, _ in rules] == ["a::before", "b", "c"]
 
 
 def test_the_stylesheet_is_small_complete_and_always_the_same(cache, tmp_path):
@@ -252,14 +228,6 @@ def test_code_is_marked_where_it_shows_and_nowhere_else():
     assert html.unescape(re.sub(r"<[^>]*>", "", written)) == code + "\n" * written.count("</pre>")
 
 
-def test_what_is_plain_by_day_is_plain_by_night():
-    by_day, by_night = (
-        {kind for kind, look in style if look == style.style_for_token(Text)}
-        for style in (highlight.Light, highlight.Dark)
-    )
-    assert by_day == by_night and Name in by_day and Keyword not in by_day
-
-
 def luminance(color):
     """The relative luminance of a color, by WCAG."""
     parts = (int(color[i : i + 2], 16) / 255 for i in (0, 2, 4))
@@ -276,6 +244,8 @@ def test_comments_are_softest_and_can_be_read(style, ground):
         return (light[1] + 0.05) / (light[0] + 0.05)
 
     assert contrast(Text) > contrast(String) > contrast(Comment) == contrast(String.Doc) > 4.5
+    plain = {kind for kind, look in style if look == style.style_for_token(Text)}
+    assert Name in plain and Keyword not in plain
     roles = {
         color.strip("#")
         for role in ("query", "key", "value", "weight")

@@ -5,9 +5,7 @@ not needed, so that little is skipped on a machine without it.
 """
 
 import hashlib
-import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -101,7 +99,11 @@ def assert_equals_reference(model, weights, sentences):
 
 
 def test_the_small_model_equals_transformers(folder):
-    assert_equals_reference(load_minilm(folder), SMALL, SENTENCES)
+    model = load_minilm(str(folder))
+    assert_equals_reference(model, SMALL, SENTENCES)
+    assert model.read("").tokens == ["[CLS]", "[SEP]"]
+    longest = " ".join(["bank"] * (PLACES - 2))
+    assert len(model.read(longest).tokens) == PLACES  # the file's own limit is 5
 
 
 def test_the_published_model_equals_transformers(minilm):
@@ -109,9 +111,6 @@ def test_the_published_model_equals_transformers(minilm):
     more = ["The bank will not loan money.", "The boat reached the bank.", "Chai piyo"]
     more += ["A much longer sentence, with commas, that fills the others up with padding."]
     assert_equals_reference(minilm, weights, SENTENCES + more)
-
-
-def test_known_tokens(minilm):
     assert minilm.tokenizer.encode("The bank.").ids == [101, 1996, 2924, 1012, 102]
     assert minilm.read("Chai piyo").tokens == ["[CLS]", "cha", "##i", "pi", "##yo", "[SEP]"]
 
@@ -128,28 +127,8 @@ def test_nobody_looks_at_what_is_hidden(folder):
     weights, states = torch.cat(out.attentions).numpy(), torch.cat(out.hidden_states).numpy()
     np.testing.assert_allclose(reading.weights, weights, atol=1e-5)
     np.testing.assert_allclose(reading.states, states, atol=1e-5)
-    for hidden in ([6], list(range(6))):
-        message = f"hidden must be a proper subset of the positions 0 to 5; got {hidden}"
-        with raises(ValueError, message):
-            model.read(text, hidden)
-    with raises(TypeError, "each place of hidden must be a whole number; got True"):
-        model.read(text, [True])
     with pytest.raises(MissingModelError, match=r"^no reading with \[2\] hidden is recorded\. "):
         models.load_recording().read(text, hidden=[2])
-
-
-def test_the_empty_sentence_is_two_tokens(folder):
-    assert load_minilm(folder).read("").tokens == ["[CLS]", "[SEP]"]
-
-
-def test_a_text_is_read_to_its_end_or_refused(folder):
-    model = load_minilm(folder)
-    longest = " ".join(["bank"] * (PLACES - 2))
-    assert len(model.read(longest).tokens) == PLACES  # the file's own limit is 5
-    message = f"a sentence may have at most {PLACES} tokens, [CLS] and [SEP] among them; "
-    for ask in (model.read, lambda text: model.embed(["bank", text])):
-        with raises(ValueError, message + f"got {PLACES + 1}"):
-            ask(longest + " bank")
 
 
 def small():
@@ -164,24 +143,12 @@ def test_pooling_by_hand():
     states = [[[3.0, 0.0], [3.0, 8.0], [np.nan, 5.0]], [[0.0, 2.0], [0.0, 4.0], [0.0, 9.0]]]
     mask = np.array([[True, True, False], [True, True, True]])
     assert np.allclose(mean_pool(states, mask), [[0.6, 0.8], [0, 1]])
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_pooling_keeps_the_dtype(dtype):
-    assert mean_pool(np.ones((5, 3), dtype), np.ones(5, bool)).dtype == dtype
-
-
-def test_pooling_float16_is_worked_out_in_float32():
-    states = np.full((3000, 2), [300, 400], np.float16)
-    np.testing.assert_allclose(mean_pool(states, np.ones(3000, bool)), [0.6, 0.8], atol=5e-4)
+    for dtype in (np.float16, np.float32, np.float64):  # float16 is worked out in float32
+        many = mean_pool(np.full((3000, 2), [300, 400], dtype), np.ones(3000, bool))
+        assert many.dtype == dtype and np.allclose(many, [0.6, 0.8], atol=5e-4)
 
 
 # The files
-
-
-@pytest.mark.parametrize("kind", [str, Path])
-def test_the_folder_may_be_text_or_path(folder, kind):
-    assert load_minilm(kind(folder)).embed(["bank"]).shape == (1, WIDTH)
 
 
 def flip_a_bit(content):
@@ -206,11 +173,7 @@ def test_a_damaged_file_is_refused_before_it_is_parsed(folder, name, damage, mon
         f"{files.SHA256[name]}; got {got}. Delete it and get it again",
     ):
         load_minilm(folder)
-
-
-@pytest.mark.parametrize("name", files.SHA256)
-def test_a_folder_without_a_file(folder, name):
-    (folder / name).unlink()
+    path.unlink()
     with raises(MissingModelError, f"path must be a folder that holds {name}; got {folder}"):
         load_minilm(folder)
     assert issubclass(MissingModelError, FileNotFoundError)
@@ -294,13 +257,6 @@ def test_a_package_that_reads_the_files_is_missing(folder, package, monkeypatch)
         load_minilm(folder)
 
 
-def test_the_module_loads_what_it_needs_only_when_it_is_used():
-    heavy = {"safetensors", "tokenizers", "huggingface_hub", "torch", "transformers"}
-    code = f"import attnlib.models, sys; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
-
-
 # The recording
 
 
@@ -346,15 +302,15 @@ def test_a_sentence_that_was_not_recorded():
 
 
 def test_the_recording_is_of_this_model(minilm, monkeypatch):
-    """Of what is measured in many sentences every thirtieth: the chapter itself measures all."""
+    """Of what is measured in many sentences every hundredth: the chapter itself measures all."""
     recording, measure = models.load_recording(), minilm.measure
 
-    def every_thirtieth(name, look, sentences):
+    def every_hundredth(name, look, sentences):
         found = recording.measure(name, look, sentences).copy()
-        found[::30] = measure(name, look, sentences[::30])
+        found[::100] = measure(name, look, sentences[::100])
         return found
 
-    monkeypatch.setattr(minilm, "measure", every_thirtieth)
+    monkeypatch.setattr(minilm, "measure", every_hundredth)
     recorder = record_minilm.Recorder(minilm)
     monkeypatch.setattr(models, "load_minilm", lambda: recorder)
     monkeypatch.setattr(models, "load_recording", lambda: recorder)

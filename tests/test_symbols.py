@@ -47,9 +47,12 @@ def test_each_symbol_is_explained_by_one_row_of_the_notation():
     )
 
 
-def test_the_table_names_pages_that_are_there():
+def test_the_table_names_what_is_there():
     named = set().union(*(each.only | each.only_code for each in SYMBOLS))
     assert named | {*NO_ROWS, *ROWS_IN_CODE} - {ELSEWHERE} <= {*NOTEBOOKS}
+    called = {tex: code.strip("`") for tex, _, _, code, _ in notation(SAID) if code}
+    table = {(each.tex, word) for each in SYMBOLS for word in each.code.split()}
+    assert called and table.issuperset(called.items())
 
 
 def test_a_symbol_that_the_notation_lacks_stops_the_build():
@@ -62,12 +65,6 @@ def test_each_size_and_matrix_of_the_notation_is_in_the_table():
     known = {each.tex for each in SYMBOLS}
     rows = [tex for tex, _, shape, code, _ in notation(SAID) if shape or code]
     assert {tex for tex in rows if tex not in known} == {"P_h[i]", "M_i"}  # no letters of their own
-
-
-def test_sizes_are_called_in_code_what_the_notation_says():
-    called = {tex: code.strip("`") for tex, _, _, code, _ in notation(SAID) if code}
-    table = {(each.tex, word) for each in SYMBOLS for word in each.code.split()}
-    assert called and table.issuperset(called.items())
 
 
 def test_names_in_code_are_used_where_they_count():
@@ -111,11 +108,8 @@ def test_no_two_symbols_of_a_page_have_one_sign():
 def test_letters_of_a_symbol(tex, sign, html):
     assert as_html(tex) == html
     assert sign is None or signature(tex) == sign
-
-
-def test_other_tex_is_no_letters():
     with pytest.raises(ExtensionError, match="letters alone"):
-        as_html(r"\frac{1}{n}")
+        as_html(rf"\frac{{1}}{{{tex}}}")
 
 
 def test_tex_is_copied_without_colors_and_without_what_sphinx_wraps_it_in():
@@ -414,10 +408,5 @@ def test_an_equation_in_numpy_is_what_attnlib_does(label):
     for name, value in zip(names, expected, strict=True):
         assert np.shape(scope[name]) == np.shape(value)
         np.testing.assert_allclose(scope[name], value, rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("label", NUMPY)
-def test_numpy_reads_like_the_course(label):
-    code = NUMPY[label]
-    assert max(map(len, code.split("\n"))) <= 88
-    assert not re.search(r"attnlib|import (?!erf)", code)
+    assert max(map(len, NUMPY[label].split("\n"))) <= 88
+    assert not re.search(r"attnlib|import (?!erf)", NUMPY[label])
