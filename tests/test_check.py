@@ -9,7 +9,8 @@ results.
 In `solutions.txt` a section `== checker(parameters)` holds right solutions (`+`) and wrong ones
 (`-`, with the start of what must be said). What follows on the line is returned; lines below are
 the body. `~3: text` stands for the section's first solution with another line 3, without text for
-that solution without the line, and `~3+ text` adds one after it.
+that solution without the line, and `~3+ text` adds one after it. The last sections are those of
+exercises without a checker (exercises.py).
 """
 
 import functools

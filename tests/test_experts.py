@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib import MixtureOfExperts, SwiGLU
@@ -51,7 +51,7 @@ def test_equals_torch(dtype, parity):
     parity("MixtureOfExperts", "none", moe(x), expected.numpy())
 
 
-@steady
+@settings(steady, max_examples=20)
 @given(st.integers(1, EXPERTS), st.integers(0, 20))
 def test_each_token_asks_k_experts_and_no_other(k, seed):
     moe, x = mixture(k=k), tokens(BATCH, N, D_MODEL, seed=seed)

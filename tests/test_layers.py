@@ -302,23 +302,14 @@ def test_four_places_for_a_norm():
     norms = [moved(RMSNorm(np.ones(D_MODEL)), seed) for seed in range(4)]
     a, b, c, d = norms
     after = {"after_1": c, "after_2": d}
+    every = after | {"norm_1": a, "norm_2": b}
     for norm_first, placed, first, last in (
         # OLMo 2: after alone, wherever the other norms would stand.
         (False, after, lambda y: y + c(attend(y)), lambda y: y + d(network(y))),
         (True, after, lambda y: y + c(attend(y)), lambda y: y + d(network(y))),
         # Gemma: before and after.
-        (
-            True,
-            {"norm_1": a, "norm_2": b, **after},
-            lambda y: y + c(attend(a(y))),
-            lambda y: y + d(network(b(y))),
-        ),
-        (
-            False,
-            {"norm_1": a, "norm_2": b, **after},
-            lambda y: a(y + c(attend(y))),
-            lambda y: b(y + d(network(y))),
-        ),
+        (True, every, lambda y: y + c(attend(a(y))), lambda y: y + d(network(b(y)))),
+        (False, every, lambda y: a(y + c(attend(y))), lambda y: b(y + d(network(y)))),
         (False, {}, lambda y: y + attend(y), lambda y: y + network(y)),
     ):
         built = EncoderLayer(layer.attention, network, norm_first=norm_first, **placed)

@@ -20,9 +20,7 @@ from attnlib import (
     causal_mask,
     merge_heads,
     padding_mask,
-    rms_norm,
     rotary,
-    scaled_dot_product_attention,
     softmax,
     split_heads,
     window_mask,
@@ -129,18 +127,6 @@ def test_extremes_of_a_sink(dtype):
         output, weights = replace(attention, sink=np.full(HEADS, 1e300))(x, mask=blocked)
     assert (weights == 0).all() and weights.dtype == output.dtype == dtype
     np.testing.assert_array_equal(output, np.broadcast_to(attention.b_o, output.shape))
-
-
-@steady
-@given(st.floats(-50, 50), st.floats(0.1, 50), st.integers(0, 5))
-def test_a_sink_is_a_key_whose_value_is_zero(sink, cap, seed):
-    """And a cap bounds every score, however long the queries are."""
-    x = tokens(N, 1, seed=seed) * 20
-    output, weights = scores_as_they_are(cap=cap, sink=[sink])(x)
-    scores = cap * np.tanh(x @ x.T / cap)
-    with_sink = softmax(np.hstack([scores, np.full((N, 1), sink)]))
-    np.testing.assert_allclose(weights[0], with_sink[:, :-1], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(output, with_sink @ np.vstack([x, [[0.0]]]), rtol=0, atol=1e-10)
 
 
 # With a cache
@@ -335,22 +321,6 @@ def test_masks_of_grouped_heads(n_kv_heads):
         np.testing.assert_allclose(output[sentence], alone[0], rtol=0, atol=1e-12)
         np.testing.assert_allclose(weights[sentence, ..., :length], alone[1], rtol=0, atol=1e-12)
     assert not weights[:, 4, :, 2].any()
-
-
-def small_heads(**parts):
-    """Return a layer of d_model 12 with 3 heads of width 4: an even one, so that it can turn."""
-    return replace(MultiHeadAttention.init(12, 3, np.random.default_rng(0), dtype=float), **parts)
-
-
-def test_heads_are_normed_and_then_turned():
-    turn, norm_q, norm_k = partial(rotary, base=100.0), RMSNorm(tokens(4)), RMSNorm(tokens(4) + 1)
-    layer, x = small_heads(turn=turn, norm_q=norm_q, norm_k=norm_k), tokens(BATCH, N, 12)
-    queries = rotary(rms_norm(split_heads(x @ layer.w_q, 3), norm_q.gamma), base=100.0)
-    keys = rotary(rms_norm(split_heads(x @ layer.w_k, 3), norm_k.gamma), base=100.0)
-    heads, expected = scaled_dot_product_attention(queries, keys, split_heads(x @ layer.w_v, 3))
-    output, weights = layer(x)
-    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(output, merge_heads(heads) @ layer.w_o, rtol=0, atol=1e-12)
 
 
 # Masks

@@ -56,28 +56,6 @@ def test_layer_norm_finds_the_variance_around_a_large_mean():
     assert np.abs(far).max() < 1e-10
 
 
-def test_layer_norm_of_float16_squares_in_float32():
-    x = np.array([[-3e4, 3e4]], np.float16)
-    assert layer_norm(x).tolist() == [[-1, 1]]
-
-
-def test_layer_norm_of_a_vector_and_of_nothing():
-    x = tokens(N, D_FF)
-    np.testing.assert_array_equal(layer_norm(x[2]), layer_norm(x)[2])
-    assert layer_norm(np.zeros((2, 0, 3), np.float32)).shape == (2, 0, 3)
-
-
-def test_layer_norm_keeps_nan_in_its_row():
-    x = tokens(N, D_FF)
-    clean = layer_norm(x)
-    x[2, 1], x[4, 0] = np.nan, np.inf
-    with np.errstate(all="raise"):
-        got = layer_norm(x)
-    assert np.isnan(got[[2, 4]]).all()
-    rest = [0, 1, 3, 5, 6]
-    np.testing.assert_array_equal(got[rest], clean[rest])
-
-
 def test_rms_norm_by_hand():
     # The mean square of 1 and 7 is 25, that of 1, 1, 1 and 5 is 7; with eps = 2 the root is 3.
     assert rms_norm([1.0, 7.0], eps=0).tolist() == [1 / 5, 7 / 5]
@@ -98,17 +76,19 @@ def test_rms_norm_equals_torch(scaled, dtype):
         np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
-def test_rms_norm_of_float16_squares_in_float32():
-    assert rms_norm(np.array([[-3e4, 3e4]], np.float16)).tolist() == [[-1, 1]]
-
-
-def test_rms_norm_keeps_nan_in_its_row():
+@pytest.mark.parametrize("norm", [layer_norm, rms_norm, LayerNorm(), RMSNorm()])
+def test_extremes_of_a_norm(norm):
+    assert norm(np.array([[-3e4, 3e4]], np.float16)).tolist() == [[-1, 1]]  # squared in float32
+    assert norm(np.zeros((2, 0, 3), np.float32)).shape == (2, 0, 3)
     x = tokens(N, D_FF)
+    clean = norm(x)
+    np.testing.assert_array_equal(norm(x[2]), clean[2])
     x[2, 1], x[4, 0] = np.nan, np.inf
-    for norm in (rms_norm, RMSNorm()):
-        with np.errstate(all="raise"):
-            got = norm(x)
-        assert np.isfinite(got).all(-1).tolist() == [i not in (2, 4) for i in range(N)]
+    with np.errstate(all="raise"):
+        got = norm(x)
+    kept = [i not in (2, 4) for i in range(N)]
+    assert np.isfinite(got).all(-1).tolist() == kept
+    np.testing.assert_array_equal(got[kept], clean[kept])
 
 
 @pytest.mark.parametrize("beta", [None, tokens(D_MODEL, seed=3)])

@@ -1,6 +1,5 @@
 """The simulated server: its laws, passes worked out by hand, and the rule that accepts drafts."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -106,6 +105,8 @@ def test_one_request_by_hand():
     spent = [p["end"] - p["start"] for p in done.passes]
     assert np.allclose(spent, [first, second]) and done.gaps == [(pytest.approx(second), 1)]
     assert request.first - request.arrival == pytest.approx(first)
+    pairs = [(5.0, 1), (1.0, 3), (2.0, 6)]
+    assert [serving.quantile(pairs, q) for q in (0.3, 0.5, 0.9, 0.91)] == [1, 2, 2, 5]
 
 
 def test_a_pass_takes_as_long_as_the_slower_of_its_two_clocks():
@@ -167,11 +168,6 @@ def test_a_shared_beginning_is_computed_once():
     assert Server(replace(given, prefixes=True, paged=False)).run().prefix_pages == 0
 
 
-def test_quantiles_by_hand():
-    pairs = [(5.0, 1), (1.0, 3), (2.0, 6)]
-    assert [serving.quantile(pairs, q) for q in (0.3, 0.5, 0.9, 0.91)] == [1, 2, 2, 5]
-
-
 # Speculative decoding
 
 
@@ -198,9 +194,5 @@ def test_a_draft_by_hand():
     assert [serving.accept_draft(p, q, 1, u)[0] for u in (0.42, 0.43)] == [True, False]
     assert np.allclose(serving.accept_draft(p, q, 1, 0.9)[1], [0.75, 0, 0.25])
     assert serving.accept_draft(p, p, 2, 0.99)[0]
-
-
-def test_expected_tokens():
     assert serving.expected_tokens(0.8, 3) == pytest.approx(1 + 0.8 + 0.64 + 0.512)
     assert serving.expected_tokens(0.0, 5) == 1 and serving.expected_tokens(1, 5) == 6
-    assert math.isclose(serving.expected_tokens(0.7, 4), (1 - 0.7**5) / 0.3)

@@ -1,6 +1,5 @@
 """The model that writes: three implementations agree, and text becomes tokens and text again."""
 
-import json
 import random
 
 import numpy as np
@@ -29,56 +28,6 @@ def test_the_stored_model_is_that_of_the_world_and_of_the_page():
 
 
 # By another way
-
-
-def by_hand(tokens):
-    """Return the logits (n, n_tokens) from the stored numbers, in float64, without a layer."""
-    with np.load(writing.WEIGHTS) as stored:
-        arrays = dict(stored)
-    fields = json.loads(str(arrays["config"]))
-
-    def weight(name):
-        w = arrays[f"{name}.weight"]
-        scale = arrays.get(f"{name}.weight/scale")
-        return (w if scale is None else w * scale[:, None]).astype(float)
-
-    def norm(x, name):
-        return x / np.sqrt((x**2).mean(-1, keepdims=True) + fields["rms_norm_eps"]) * weight(name)
-
-    n, d = len(tokens), fields["head_dim"]
-    angles = np.arange(n)[:, None] * fields["rope_theta"] ** (-np.arange(0, d, 2) / d)
-    turning = np.exp(1j * angles)
-
-    def turned(x):
-        z = (x[:, : d // 2] + 1j * x[:, d // 2 :]) * turning
-        return np.concatenate([z.real, z.imag], axis=1)
-
-    x = weight("model.embed_tokens")[tokens]
-    group = fields["num_attention_heads"] // fields["num_key_value_heads"]
-    for layer in range(fields["num_hidden_layers"]):
-        name = f"model.layers.{layer}"
-        y = norm(x, f"{name}.input_layernorm")
-        q, k, v = (y @ weight(f"{name}.self_attn.{letter}_proj").T for letter in "qkv")
-        z = []
-        for head in range(fields["num_attention_heads"]):
-            own, shared = slice(head * d, head * d + d), head // group * d
-            keys, values = k[:, shared : shared + d], v[:, shared : shared + d]
-            scores = turned(q[:, own]) @ turned(keys).T / np.sqrt(d)
-            scores[np.triu_indices(n, 1)] = -np.inf
-            powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-            z.append(powers / powers.sum(axis=1, keepdims=True) @ values)
-        x = x + np.hstack(z) @ weight(f"{name}.self_attn.o_proj").T
-        y = norm(x, f"{name}.post_attention_layernorm")
-        gate = y @ weight(f"{name}.mlp.gate_proj").T
-        up = y @ weight(f"{name}.mlp.up_proj").T
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ weight(f"{name}.mlp.down_proj").T
-    return norm(x, "model.norm") @ weight("model.embed_tokens").T
-
-
-@pytest.mark.parametrize("story", [0, 7, 13])
-def test_float64_agrees_with_a_calculation_from_the_stored_numbers(story):
-    logits = by_hand(TOKENS[story])
-    assert np.abs(MODEL(TOKENS[story]) - logits).max() < 1e-11 * np.abs(logits).max()
 
 
 def test_float32_agrees_with_float64_on_60_stories():
