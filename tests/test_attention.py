@@ -34,9 +34,6 @@ def holes(*leading, seed=1):
     return mask
 
 
-# By hand
-
-
 def test_softmax_by_hand():
     e = math.exp(2 * math.sqrt(2))
     assert e == pytest.approx(16.918829, abs=5e-7)
@@ -97,8 +94,6 @@ def test_causal_applies_on_top_of_the_mask():
         np.testing.assert_array_equal(both[1], result[1])
 
 
-# Against PyTorch
-
 MASKS = {
     "none": lambda dtype: None,
     "bool": lambda dtype: holes(BATCH, HEADS),
@@ -137,9 +132,6 @@ def test_causal_equals_torch(n_q, n_k, scale, dtype):
     np.testing.assert_allclose(output, expected.numpy(), rtol=0, atol=TOLERANCE[dtype])
 
 
-# Range
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_large_scores_do_not_overflow(dtype):
     with np.errstate(all="raise"):
@@ -171,9 +163,6 @@ def test_a_large_finite_bias_does_not_block(far):
     output, weights = scaled_dot_product_attention(queries, keys, values, np.full((N_Q, N_K), far))
     np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-6)
     assert output.dtype == np.float32
-
-
-# Rows with nothing to attend to, and what is not finite
 
 
 def test_softmax_of_nothing_but_minus_infinity_is_zero():
@@ -242,9 +231,6 @@ def test_nan_goes_where_it_is_attended_to():
     assert np.isfinite(output[[1, 3, 4]]).all() and np.isfinite(weights[[1, 3, 4]]).all()
 
 
-# Shapes
-
-
 @pytest.mark.parametrize(
     ("queries", "keys", "values", "output", "weights"),
     [
@@ -286,9 +272,6 @@ def test_a_mask_broadcasts_to_the_weights(shape, as_float):
     large = scaled_dot_product_attention(*inputs, whole)
     np.testing.assert_array_equal(small[0], large[0])
     np.testing.assert_array_equal(small[1], large[1])
-
-
-# Properties
 
 
 @steady
@@ -342,9 +325,6 @@ def test_inputs_are_unchanged(dtype, bad):
     softmax(inputs[0])
     for array, copy in zip(inputs + masks, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
-
-
-# Errors
 
 
 def test_other_kinds_of_arrays():

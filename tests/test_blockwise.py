@@ -132,9 +132,6 @@ def test_errors_are_those_of_the_plain_one(inputs, options):
         blockwise_attention(*inputs, **options)
 
 
-# Groups of keys
-
-
 def partial_results(queries, keys, values, mask=True):
     """Return m, l and o of one group of keys."""
     scores = np.where(mask, queries @ keys.mT, -np.inf)

@@ -141,9 +141,6 @@ def test_both_ways_are_copies(kind):
     assert not any(parameter.any() for parameter in back.parameters())
 
 
-# What is missing
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_only_some_biases_are_missing_they_become_0(kind):
     layer, arrays = from_torch(torch_module(kind)), inputs(kind)
@@ -219,9 +216,6 @@ def test_each_norm_keeps_its_own_epsilon(kind):
     ]
     for got in (layer(*arrays)[0], run(to_torch(layer), *arrays)):
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
-
-
-# Errors
 
 
 def attention(d_k=3, d_v=3, d_out=6, d_memory=6, n_heads=2):

@@ -213,9 +213,6 @@ def test_the_delta_rule_equals_that_of_transformers(parity):
     parity("delta_rule", "none", delta_rule(q, k, v, beta), expected)
 
 
-# Of itself
-
-
 def random_model(seed=0, windows=None, dtype=np.float64, **changes):
     """Return a model of random layers."""
     rng = np.random.default_rng(seed)
@@ -301,9 +298,6 @@ def test_the_most_probable_tokens_together_have_top_p(top_k, top_p):
     shares = np.bincount(drawn, minlength=17) / n
     assert np.abs(shares - expected).max() < 4 * (0.25 / n) ** 0.5
     assert (shares[expected == 0] == 0).all()
-
-
-# Errors
 
 
 def test_a_model_refuses_the_cache_of_another_model_or_text():

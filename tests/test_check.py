@@ -133,9 +133,6 @@ def test_every_planned_mistake_is_one_that_learners_make(name):
     assert [words for words in planned if not any(words in line for line in said)] == []
 
 
-# Unsolved, broken and odd
-
-
 @every_checker
 def test_unsolved_cells_are_called_unsolved(name):
     for body in "    pass", "None", "...", "NotImplemented", "    raise NotImplementedError":
@@ -392,9 +389,6 @@ def test_a_result_that_changes_later_is_kept():
         return buffer.astype(scores.dtype, copy=False)
 
     assert check.softmax(lazy)
-
-
-# The checkers themselves
 
 
 @functools.cache

@@ -288,9 +288,6 @@ def test_predictions_and_the_questions_of_the_quiz_are_counted(book):
     assert chapter.questions == {"row-guess": 1, "rows-quiz": 3}
 
 
-# --- code that stands open ---------------------------------------------------------------------
-
-
 def tagged(source, *tags, **metadata):
     """Return a cell of code with tags."""
     return new_code_cell(source, metadata={"tags": list(tags), **metadata})
@@ -305,9 +302,6 @@ def test_what_a_tag_closes_on_the_page_is_closed_in_jupyter(book):
     both = {"outputs_hidden": True, "source_hidden": True}
     found = [cell.metadata.get("jupyter") for cell in chapter.notebook.cells[1:5]]
     assert found == [{"source_hidden": True}, both, both, None]
-
-
-# --- what a chapter may lack ---------------------------------------------------------------------
 
 
 NEEDED = "'click', 'reading', 'practice', 'needs', 'map'"

@@ -219,9 +219,6 @@ def test_every_public_function_has_a_door():
     assert {*attnlib.__all__, *models.__all__} - returned - elsewhere <= set(DOORS)
 
 
-# What no single argument tells
-
-
 def test_a_cache_is_that_of_one_attention():
     cache = attnlib.KeyValueCache()
     ATTENTION(X, cache=cache)

@@ -31,7 +31,6 @@ CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sph
 PUBLIC = CONFIG["html_baseurl"] or CONFIG["repository_url"]
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
-# ------------------------------------------------------------------------------------- Markdown
 
 KNOWN = {
     ("eq", "eq-one"): ("(7)", None),
@@ -138,9 +137,6 @@ def test_what_is_left_is_an_error(plain, myst, kind):
         plain.cell(myst)
 
 
-# ------------------------------------------------------------------------------------- notebooks
-
-
 def notebook(*sources):
     """Return a notebook of code cells."""
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in sources])
@@ -181,9 +177,6 @@ def test_a_figure_gets_its_caption_and_a_folded_cell_its_name(plain):
     ]
 
 
-# ----------------------------------------------------------------------------------------- links
-
-
 def test_a_repository_switches_the_links_on():
     links = launch_links("https://github.com/someone/a-book", "chapters/04-scaling")
     assert [address for _, _, address in links] == [
@@ -205,9 +198,6 @@ def test_a_repository_switches_the_links_on():
     ):
         config = SimpleNamespace(html_baseurl=baseurl, repository_url=repository)
         assert address_of(config) == address
-
-
-# ------------------------------------------------------------------------------- the built site
 
 
 def download(path):
@@ -263,9 +253,6 @@ def test_the_wheel_holds_the_whole_library(tmp_path):
             assert archive.read(path.relative_to(ROOT).as_posix()) == path.read_bytes()
     again = build_wheel(ROOT, tmp_path)
     assert again.name == wheel().name and again.read_bytes() == wheel().read_bytes()
-
-
-# --------------------------------------------------------------------------------------- run it
 
 
 @pytest.fixture(scope="module")

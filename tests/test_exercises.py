@@ -34,9 +34,6 @@ def run(source, exercise=None, before="", earlier=()):
     return SimpleNamespace(**answer, output="".join(pieces))
 
 
-# ------------------------------------------------------------------- the exercises of the course
-
-
 @every_exercise
 def test_each_solution_is_right_and_each_start_is_not(chapter, exercise):
     """And the page says of the start what the notebook shows."""
@@ -67,9 +64,6 @@ def test_an_exercise_without_a_verdict_runs_as_it_stands():
     for exercise in found:
         answer = run(exercise.start, exercise)
         assert answer.passed is None and answer.message == ""
-
-
-# ------------------------------------------------------------------------------- what goes along
 
 
 def notebook(*sources):
@@ -183,9 +177,6 @@ def test_a_page_without_what_it_takes_sends_readers_to_the_notebook(
     assert note or json.loads(kept)["data"] == []
 
 
-# -------------------------------------------------------------------------------- how a run ends
-
-
 @pytest.mark.parametrize(
     ("source", "message", "lines"),
     [
@@ -226,14 +217,11 @@ def test_an_error_inside_of_the_checker_shows_the_line_too():
     assert missing.message == "The checker looks for my_softmax, and there is none: keep that name."
 
 
-def test_prints_warnings_and_the_last_value_are_shown():
+def test_what_is_printed_is_shown_to_the_end_of_a_page():
     answer = run("print(1, end='')\nprint(2)\nnp.ones(2) / 0\nnp.arange(3)")
     assert answer.output.splitlines() == [
         "12", "Line 3: RuntimeWarning: divide by zero encountered in divide", "array([0, 1, 2])",
     ]  # fmt: skip
-
-
-def test_output_ends_at_a_page_of_it():
     end = "... the rest is left out."
     for many in "for i in range(999): print(i)", "print('\\n'.join(map(str, range(999))))":
         lines = run(many).output.splitlines()
@@ -259,8 +247,6 @@ def test_a_run_leaves_nothing_behind():
     assert answer.message == "NameError: name 'kept' is not defined"
     assert run("np.random.rand()").output == run("np.random.rand()").output
 
-
-# ------------------------------------------------------------------------------ rules for heads
 
 JUDGE = "from attnlib import judge"
 

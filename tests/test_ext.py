@@ -22,8 +22,6 @@ from _ext.pages import head, highlight
 from _ext.widgets import page as widget_slot
 from attnlib import palette
 
-# --- figures -------------------------------------------------------------------------------------
-
 
 @pytest.fixture(scope="module")
 def drawing():
@@ -92,9 +90,6 @@ def test_what_is_no_drawing_is_refused(inside):
     for attributes in ("", 'width="100%" height="5"'):
         with pytest.raises(figures.SvgError, match="width and a height"):
             figures.inline_svg(svg("", attributes), "x", "f1-")
-
-
-# --- mathematics ---------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -190,9 +185,6 @@ def test_lines_and_paragraphs_of_tex_become_rows():
     assert tex(r"a \\ b") == r"\begin{split}a \\ b\end{split}"
     assert tex("a\n\nb") == r"\begin{aligned}a\\b\end{aligned}"
     assert mathematics.tex_of(nodes.math("x", "x")) == ("x", False)
-
-
-# --- head and highlight --------------------------------------------------------------------------
 
 
 def test_the_policy_allows_the_scripts_of_the_page_and_no_other():

@@ -66,9 +66,6 @@ def assert_close(gradients, expected, tolerance=1e-10):
         np.testing.assert_allclose(gradient, wanted, rtol=0, atol=tolerance * size, err_msg=name)
 
 
-# By hand
-
-
 def test_softmax_backward_by_hand():
     # Weights 1/4 and 3/4; the loss is the first: 1/4 * (1 - 1/4) and 3/4 * (0 - 1/4).
     np.testing.assert_allclose(softmax_backward([0.25, 0.75], [1.0, 0.0]), [3 / 16, -3 / 16])
@@ -96,9 +93,6 @@ def test_causal_chai_has_nothing_to_choose():
     d_queries, d_keys, d_values = attention_backward(*CHAI, [[1.0, 0.0], [0.0, 0.0]], causal=True)
     assert not d_queries.any() and not d_keys.any()
     assert d_values.tolist() == [[1, 0], [0, 0]]
-
-
-# Against finite differences and PyTorch
 
 
 @pytest.mark.parametrize("shape", [(N_K,), (N_Q, N_K), (2, 3, 5)])
@@ -142,9 +136,6 @@ def test_a_stretched_input_gets_the_sum_of_its_uses(leading, masked):
     mask = holes(*whole) if masked else None
     gradients = attention_backward(*inputs, grad_output, mask)
     assert_close(gradients, torch_gradients(*inputs, grad_output, mask))
-
-
-# What is blocked
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -195,9 +186,6 @@ def test_nan_goes_only_where_it_was_attended_to(place):
 
 
 # Properties
-
-
-# Dtypes, ranges and shapes
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -256,9 +244,6 @@ def test_inputs_stay_as_they_are():
     softmax_backward(inputs[3], inputs[3])
     for array, copy in zip((*inputs, mask), copies, strict=True):
         np.testing.assert_array_equal(array, copy)
-
-
-# Errors
 
 
 @pytest.mark.parametrize(("inputs", "options"), REFUSED)

@@ -40,30 +40,19 @@ MATHEMATICS |= {"blockwise", "caches", "experts", "gradients", "inspection", "ju
 BELOW = {"numpy", "inputs"}  # what all of the mathematics stands on
 # What each module of attnlib may import besides the standard library. Imports point down.
 MAY_IMPORT = {
+    **dict.fromkeys(("palette", "speed", "world"), frozenset()),
+    **dict.fromkeys(("attention", "masks", "positions", "caches", "projections", "norms"), BELOW),
+    **dict.fromkeys(("linear", "judging", "serving"), BELOW),
+    **dict.fromkeys(("blockwise", "gradients"), BELOW | {"attention"}),
+    **dict.fromkeys(("bridge", "atlas"), {"numpy", "torch", "bridge"} | MATHEMATICS),
     "__init__": MATHEMATICS,
-    "palette": set(),
     "inputs": {"numpy"},
-    "attention": BELOW,
-    "masks": BELOW,
-    "positions": BELOW,
-    "caches": BELOW,
-    "projections": BELOW,
     "multihead": BELOW | {"attention", "caches", "projections"},
-    "norms": BELOW,
     "feed_forward": BELOW | {"scipy", "projections"},
     "experts": BELOW | {"attention", "masks", "projections"},
-    "linear": BELOW,
     "inspection": BELOW | {"attention", "multihead", "norms", "projections"},
-    "judging": BELOW,
     "layers": BELOW | {"multihead", "norms", "feed_forward", "projections"},
-    "blockwise": BELOW | {"attention"},
-    "gradients": BELOW | {"attention"},
-    "bridge": {"numpy", "torch", "bridge"} | MATHEMATICS,
-    "atlas": {"numpy", "torch", "bridge"} | MATHEMATICS,
     "onnx_cases": BELOW | {"attention", "multihead", "onnx"},
-    "speed": set(),
-    "serving": BELOW,
-    "world": set(),
     "models": BELOW
     | {"models", "world", "safetensors", "tokenizers", "huggingface_hub"}
     | MATHEMATICS,
@@ -457,17 +446,11 @@ def test_each_term_is_linked_from_its_first_use(chapters):
 
 
 def test_citations_and_references_match():
-    pages = [path.read_text(encoding="utf-8") for path in ROOT.glob("*.md")]
-    pages += [
-        cell.source
-        for path in build.notebooks()
-        for cell in nbformat.read(path, as_version=4).cells
-        if cell.cell_type == "markdown"
-    ]
     cited = {
         key.strip()
-        for page in pages
-        for keys in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page)
+        for name, text in texts()
+        if name.endswith((".md", ".ipynb"))
+        for keys in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", text)
         for key in keys.split(",")
     }
     bibliography = (ROOT / "references.bib").read_text(encoding="utf-8")

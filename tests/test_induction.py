@@ -25,9 +25,6 @@ def model():
     return induction.load(2)
 
 
-# The task
-
-
 def test_answers_by_hand():
     assert induction.answers([3, 1, 3, 3, 1, 4, 3]).tolist() == [-1, -1, 1, 3, 3, -1, 1]
     assert induction.answers([[0, 1], [2, 2]]).tolist() == [[-1, -1], [-1, 2]]
@@ -54,9 +51,6 @@ def test_sentences():
     many, _ = induction.sentences(500, np.random.default_rng(0))
     assert many.shape == (500, induction.LENGTH)
     assert np.unique(many).tolist() == list(range(induction.N_TOKENS))
-
-
-# The models
 
 
 def test_two_layers_solve_it_and_one_cannot(model, tests):
@@ -132,9 +126,6 @@ def test_accuracy_counts_only_where_there_is_an_answer(model):
     nothing = induction.NO_ANSWER
     assert model.accuracy(np.array([3, 1, 3]), np.array([nothing, nothing, best])) == 1
     assert model.accuracy(np.array([3, 1, 3]), np.array([nothing, nothing, best + 1])) == 0
-
-
-# Training
 
 
 def test_training_starts_as_it_should_and_gives_the_same_twice():

@@ -96,9 +96,6 @@ def test_the_embedding_alone_by_hand():
     np.testing.assert_allclose(contributions, [50 / 50**0.5, 0, 0], rtol=1e-14)
 
 
-# --- what heads pass on
-
-
 OTHER = [7, 11, 5, 2, 0]  # another text that ends with the same token
 
 

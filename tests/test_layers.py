@@ -333,9 +333,6 @@ def test_any_attention_is_a_part():
     assert Encoder([layer], RMSNorm())(x)[0].shape == x.shape
 
 
-# Properties
-
-
 @either
 @few
 @given(st.integers(0, 2**32 - 1), st.permutations(range(N)))
@@ -453,9 +450,6 @@ def test_a_memory_of_another_width():
     assert weights.shape == (BATCH, HEADS, N, N_MEMORY)
 
 
-# Random weights
-
-
 @pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer, partial(Encoder.init, 2)])
 def test_init(kind):
     make = getattr(kind, "init", kind)
@@ -480,9 +474,6 @@ def test_init(kind):
     layer = of_kind((EncoderLayer, DecoderLayer), whole)[0]
     assert not layer.norm_first
     np.testing.assert_array_equal(layers[0].attention.w_q, layer.attention.w_q)  # one generator
-
-
-# Errors
 
 
 def small(kind, **changes):

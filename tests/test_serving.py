@@ -42,54 +42,33 @@ def server(given, more=10_000):
 
 @some
 @given(given=SETTINGS, more=CROWDED)
-def test_no_request_is_lost_and_none_is_answered_twice(given, more):
-    done = server(given, more).run()
-    assert not (done.coming or done.waiting or done.running or done.resting)
-    for request in done.requests:
-        assert request.written == request.output
-        assert request.arrival < request.first <= request.last <= done.clock
-    assert sum(p["written"] for p in done.passes) == sum(r.output for r in done.requests)
-    # Each token after the first of its request is one time between tokens.
-    assert sum(n for _, n in done.gaps) == sum(r.output - 1 for r in done.requests)
+def test_no_request_no_page_and_no_work_is_lost_or_counted_twice(given, more):
+    """What went through the model is what the caches held, with what was lost or drafted in vain.
 
-
-@some
-@given(given=SETTINGS, more=CROWDED)
-def test_all_pages_come_back_and_there_are_never_more_than_fit(given, more):
+    The last token of an answer is never read.
+    """
     done = server(given, more)
     while done.coming or done.waiting or done.running:
         done.step()
         taken = sum(r.pages for r in done.requests) + done.prefix_pages
         assert 0 <= done.free == done.pages - taken
         for request in done.running:
-            own = request.kept - done.prefix
-            assert own <= request.pages * serving.PAGE
+            assert request.kept - done.prefix <= request.pages * serving.PAGE
         assert done.prefix_kept <= done.prefix_pages * serving.PAGE
-    assert done.free + done.prefix_pages == done.pages
-    assert all(not r.pages for r in done.requests)
-
-
-@some
-@given(given=SETTINGS, more=CROWDED)
-def test_no_work_is_counted_twice(given, more):
-    """What went through the model is what the caches held, with what was lost or drafted in vain.
-
-    The last token of an answer is never read.
-    """
-    done = server(given, more).run()
+    assert not done.resting and done.free + done.prefix_pages == done.pages
     for r in done.requests:
+        assert r.written == r.output and not r.pages
+        assert r.arrival < r.first <= r.last <= done.clock
         assert r.computed + r.skipped == r.prompt + r.output - 1 + r.lost + r.rejected
         assert done.preempted or not r.lost
         assert given.speculative or not r.rejected
         assert done.prefix or not r.skipped
+    assert sum(p["written"] for p in done.passes) == sum(r.output for r in done.requests)
     assert sum(p["tokens"] for p in done.passes) == sum(r.computed for r in done.requests)
+    # Each token after the first of its request is one time between tokens.
+    assert sum(n for _, n in done.gaps) == sum(r.output - 1 for r in done.requests)
     ends = [p["end"] for p in done.passes]
     assert all(p["start"] < p["end"] for p in done.passes) and ends == sorted(ends)
-
-
-def test_crowded_memory_preempts_and_the_tests_see_it():
-    given = Settings(requests=23, prompt=700, output=300, rate=1000.0, paged=True, continuous=True)
-    assert server(given, 0).run().preempted and not server(given).run().preempted
 
 
 def test_one_request_by_hand():
@@ -166,9 +145,6 @@ def test_a_shared_beginning_is_computed_once():
     assert done.prefix_pages == 6  # full pages alone: 96 of 100 tokens
     assert sum(r.skipped for r in done.requests) == 8 * 96
     assert Server(replace(given, prefixes=True, paged=False)).run().prefix_pages == 0
-
-
-# Speculative decoding
 
 
 @some

@@ -29,9 +29,6 @@ def cells(kind):
     }
 
 
-# --- the table and notation.md -------------------------------------------------------------------
-
-
 def test_each_symbol_is_explained_by_one_row_of_the_notation():
     said = {each.name: text for each, text in explained(SYMBOLS, SAID).items()}
     assert len(said) == len(SYMBOLS)
@@ -91,9 +88,6 @@ def test_no_two_symbols_of_a_page_have_one_sign():
             assert len(signs) == len(set(signs)), (page, signs)
 
 
-# --- TeX -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("tex", "sign", "html"),
     [
@@ -119,8 +113,6 @@ def test_tex_is_copied_without_colors_and_without_what_sphinx_wraps_it_in():
     assert unwrapped(r"\begin{split}" + matrix + r"\end{split}") == matrix
     assert plain(r"\textcolor{#8a3fa0}{A_{ij}} + \textcolor{#007a59}{V}") == "A_{ij} + V"
 
-
-# --- equations as NumPy --------------------------------------------------------------------------
 
 RNG = np.random.default_rng(19)
 D_V, WORDS = 13, 3

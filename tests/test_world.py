@@ -42,9 +42,6 @@ def after(text, where=SMALL):
     return reading
 
 
-# By hand
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -120,9 +117,6 @@ def test_bank():
     )
 
 
-# For every seed
-
-
 @steady
 @given(st.integers(0, 2**32))
 def test_a_story_and_its_reading_agree(seed):
@@ -138,9 +132,6 @@ def test_a_story_and_its_reading_agree(seed):
     assert read == pytest.approx(surprise, abs=1e-9)
     assert WORLD.tell(random.Random(seed)) == (words, surprise)
     assert split(show(words[:-1]), WORLD.words) == words[:-1]
-
-
-# As people read it
 
 
 def test_show_by_hand():

@@ -27,9 +27,6 @@ def test_the_stored_model_is_that_of_the_world_and_of_the_page():
     assert models.writer()([0]).dtype == np.float32
 
 
-# By another way
-
-
 def test_float32_agrees_with_float64_on_60_stories():
     texts = pad([tokens.tolist() for tokens in TOKENS]).clamp(min=0).numpy()  # ¶ behind each
     assert np.abs(softmax(models.writer()(texts)) - softmax(MODEL(texts))).max() < 1e-4
@@ -65,9 +62,6 @@ def test_packing_keeps_each_weight_to_half_a_step_of_its_row():
     assert np.array_equal(model.norm.gamma, weights["model.norm.weight"])
 
 
-# Text and tokens
-
-
 def test_encode_and_decode_by_hand():
     tokens = MODEL.encode('it was "Ada\'s" hat, i see.')
     words = [MODEL.vocabulary[token] for token in tokens]
@@ -80,9 +74,6 @@ def test_every_story_comes_back():
     for words, tokens in zip(STORIES, TOKENS, strict=True):
         assert [MODEL.vocabulary[token] for token in tokens] == [END, *words[:-1]]
         assert MODEL.decode(tokens) == world.show(words)
-
-
-# What is measured
 
 
 def test_losses_by_hand():
@@ -160,9 +151,6 @@ def test_the_figures_are_those_of_the_stored_model():
     # Other stories: their floor differs by chance, and what is above it hardly does.
     above = measured["loss"] - measured["floor"]
     assert found["loss"] - found["floor"] == pytest.approx(above, abs=0.015)
-
-
-# Training
 
 
 def test_the_rate_rises_stays_and_falls():
