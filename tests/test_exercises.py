@@ -246,6 +246,10 @@ def test_a_run_leaves_nothing_behind():
     assert None not in (runner.judged, runner.mend)
     assert answer.message == "NameError: name 'kept' is not defined"
     assert run("np.random.rand()").output == run("np.random.rand()").output
+    rule = "def f(tokens, i):\n    attnlib.judging._best_fixed = attnlib.judge = None\n    return 0"
+    run(f"{rule}\njudge(f, 'encoder', 0, 2)", before=JUDGE)
+    answer = run("judge(lambda tokens, i: i - 1, 'encoder', 0, 2)", before=JUDGE)
+    assert answer.passed is None and "your rule     1.00       1.00" in answer.output
 
 
 JUDGE = "from attnlib import judge"
@@ -270,13 +274,3 @@ def test_a_rule_that_is_none_ends_in_one_clear_line(rule, message, lines):
     assert not answer.passed and answer.message.startswith(message)
     assert len(answer.lines) == len(lines)
     assert all(line.startswith(said) for line, said in zip(answer.lines, lines, strict=True))
-
-
-def test_a_hostile_rule_changes_no_later_judgment():
-    spoil = (
-        "def f(tokens, i):\n    attnlib.judging._best_fixed = attnlib.judge = None\n    return 0"
-    )
-    run(f"{spoil}\njudge(f, 'encoder', 0, 2)", before=JUDGE)
-    right = "judge(lambda tokens, i: i - 1, 'encoder', 0, 2)"
-    answer = run(right, before=JUDGE)
-    assert answer.passed is None and "your rule     1.00       1.00" in answer.output

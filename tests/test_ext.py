@@ -8,6 +8,7 @@ import json
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from docutils import nodes
 from docutils.parsers.rst import DirectiveError
@@ -21,6 +22,7 @@ from _ext.math import stylesheet as math_fonts
 from _ext.pages import head, highlight
 from _ext.widgets import page as widget_slot
 from attnlib import palette
+from tests.test_palette import contrast
 
 
 @pytest.fixture(scope="module")
@@ -220,24 +222,20 @@ def test_code_is_marked_where_it_shows_and_nowhere_else():
     assert html.unescape(re.sub(r"<[^>]*>", "", written)) == code + "\n" * written.count("</pre>")
 
 
-def luminance(color):
-    """The relative luminance of a color, by WCAG."""
-    parts = (int(color[i : i + 2], 16) / 255 for i in (0, 2, 4))
-    linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
-    return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
 @pytest.mark.parametrize(
     ("style", "ground"), [(highlight.Light, "f5f5f5"), (highlight.Dark, "1b1c1e")]
 )
 def test_comments_are_softest_and_can_be_read(style, ground):
-    def contrast(kind):
-        light = sorted(luminance(x) for x in (style.style_for_token(kind)["color"], ground))
-        return (light[1] + 0.05) / (light[0] + 0.05)
+    def found(kind):
+        colors = style.style_for_token(kind)["color"], ground
+        return contrast(*(np.array([*bytes.fromhex(color)]) / 255 for color in colors))
 
-    assert contrast(Text) > contrast(String) > contrast(Comment) == contrast(String.Doc) > 4.5
-    plain = {kind for kind, look in style if look == style.style_for_token(Text)}
-    assert Name in plain and Keyword not in plain
+    assert found(Text) > found(String) > found(Comment) == found(String.Doc) > 4.5
+    by_day, by_night = (
+        {kind for kind, look in each if look == each.style_for_token(Text)}
+        for each in (highlight.Light, highlight.Dark)
+    )
+    assert by_day == by_night and Name in by_day and Keyword not in by_day
     roles = {
         color.strip("#")
         for role in ("query", "key", "value", "weight")

@@ -6,8 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-EMPTY = torch.tensor([True, True])
-
 
 def variance_of_scaled_scores(query_weights, key_weights, n_heads):
     """Measure it for tokens of variance 1."""
@@ -48,4 +46,4 @@ def test_16_bits_have_no_1e9():
     assert torch.tensor(-1e9, dtype=torch.float16).item() == -math.inf
     assert torch.finfo(torch.float16).max == 65_504
     with pytest.raises(RuntimeError, match="overflow"):
-        torch.zeros(2, dtype=torch.float16).masked_fill(EMPTY, -1e9)
+        torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([True, True]), -1e9)

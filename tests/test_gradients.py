@@ -10,12 +10,11 @@ from attnlib import (
     additive,
     attention_backward,
     causal_mask,
-    scaled_dot_product_attention,
     softmax,
     softmax_backward,
 )
 from tests import test_attention
-from tests.helpers import REFUSED, every_pair, raises, steady, tokens
+from tests.helpers import every_pair, steady, tokens
 from tests.test_attention import BATCH, D_K, D_V, HEADS, N_K, N_Q, holes
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -99,7 +98,10 @@ def test_causal_chai_has_nothing_to_choose():
 def test_softmax_backward_equals_torch(shape):
     rng = np.random.default_rng(0)
     scores, grad = rng.normal(size=shape), rng.normal(size=shape)
-    found = softmax_backward(softmax(scores), grad)
+    weights = softmax(scores)
+    for array in (weights, grad):
+        array.setflags(write=False)
+    found = softmax_backward(weights, grad)
     leaf = torch.tensor(scores, requires_grad=True)
     torch.softmax(leaf, -1).backward(torch.tensor(grad))
     np.testing.assert_allclose(found, leaf.grad.numpy(), rtol=0, atol=1e-15)
@@ -108,6 +110,8 @@ def test_softmax_backward_equals_torch(shape):
 @every_pair(kind=MASKS, causal=[False, True], scale=[None, -0.7], dtype=[np.float32, np.float64])
 def test_equals_autograd(kind, causal, scale, dtype):
     inputs, mask = arrays(BATCH, HEADS, dtype=dtype), MASKS[kind](dtype)
+    for array in (*inputs, np.asarray(mask)):
+        array.setflags(write=False)
     with np.errstate(all="raise"):
         gradients = attention_backward(*inputs, mask, causal=causal, scale=scale)
     expected = torch_gradients(*inputs, mask, causal=causal, scale=scale)
@@ -235,20 +239,3 @@ def test_empty_sequences(n_q, n_k, leading, causal):
     for gradient, array in zip(gradients, inputs[:3], strict=True):
         assert gradient.shape == array.shape and not gradient.any()
     assert softmax_backward(np.zeros((3, 0)), np.zeros((3, 0))).shape == (3, 0)
-
-
-def test_inputs_stay_as_they_are():
-    inputs, mask = arrays(HEADS), MASKS["bias"](float)
-    copies = [array.copy() for array in (*inputs, mask)]
-    attention_backward(*inputs, mask, causal=True)
-    softmax_backward(inputs[3], inputs[3])
-    for array, copy in zip((*inputs, mask), copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
-
-
-@pytest.mark.parametrize(("inputs", "options"), REFUSED)
-def test_errors_are_those_of_the_forward_pass(inputs, options):
-    with pytest.raises((TypeError, ValueError)) as forward:
-        scaled_dot_product_attention(*inputs, **options)
-    with raises(forward.type, str(forward.value)):
-        attention_backward(*inputs, [[1.0]], **options)

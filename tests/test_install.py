@@ -296,7 +296,7 @@ def test_a_browser_is_installed_where_that_can_be(path, monkeypatch):
     with pytest.raises(install.SetupError, match=r"CHROMIUM=.* make test"):
         install.install_browser()
     monkeypatch.setattr(install, "can_apt", lambda: True)
-    program(path, "apt-get", "echo E: no candidate; exit 100")
+    program(path, "apt-get", "echo E: no candidate; echo; echo more; exit 100")
     with pytest.raises(install.SetupError, match=r"E: no candidate.*CHROMIUM="):
         install.install_browser()
     for code in (1, 0):  # a stub, and a browser
@@ -322,16 +322,3 @@ def test_a_second_engine_is_installed_or_said_to_be_missing(path, monkeypatch, c
     assert (install.find_second_engine() is not None) == debian
     said = capsys.readouterr().out
     assert said == "" if debian else said.count("\n") == 1 and "skipped" in said
-
-
-@pytest.mark.parametrize(
-    ("output", "line"),
-    [
-        ("ERROR: bad thing\nhint\n", "ERROR: bad thing"),
-        ("one\n\n two \n", "two"),
-        ("OSError: full\nERROR: last\nmore", "ERROR: last"),
-        ("", "it said nothing"),
-    ],
-)
-def test_the_line_that_says_most(output, line):
-    assert install.last_line(output) == line

@@ -54,15 +54,6 @@ def test_rotary_by_hand():
     assert rotary([[3.0, 4.0]]).tolist() == [[3, 4]]
 
 
-def test_halves_are_what_llama_does():
-    """X cos + rotate_half(x) sin, where each angle stands twice."""
-    x = tokens(BATCH, N, D)
-    angles = np.tile(np.arange(N)[:, None] / 10000 ** (np.arange(0, D, 2) / D), 2)
-    half = np.concatenate([-x[..., D // 2 :], x[..., : D // 2]], axis=-1)
-    expected = x * np.cos(angles) + half * np.sin(angles)
-    np.testing.assert_allclose(rotary(x, layout="halves"), expected, rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_positions_of_rotary(layout):
     x = tokens(BATCH, N, D)
