@@ -244,11 +244,8 @@ def test_cells_of_code_keep_the_rules(code, rule):
     assert_none((place for place, *cell in code if NO_CELL[rule](*cell)), rule)
 
 
-def test_no_code_is_newer_than_its_outputs():
-    assert_none(build.stale(), "run `make refresh`")
-
-
 def test_every_notebook_is_run(pytestconfig):
+    assert_none(build.stale(), "run `make refresh`")
     pages = [path.name for path in ROOT.glob("*.ipynb")]
     assert_none(sorted(set(pages) - set(pytestconfig.getini("testpaths"))), "add it to testpaths")
 
@@ -620,11 +617,8 @@ def test_pages_name_commands_that_exist():
         text = (ROOT / page).read_text("utf-8")
         named = set(re.findall(r"(?:`|^\s*)make ([a-z]+)", text, re.MULTILINE))
         assert {"book", "test"} & named and named <= commands(), page
-
-
-def test_pre_commit_runs_what_make_lint_runs():
-    settings = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
-    assert [hook["entry"] for repo in settings["repos"] for hook in repo["hooks"]] == ["make lint"]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert [hook["entry"] for repo in hooks["repos"] for hook in repo["hooks"]] == ["make lint"]
 
 
 # The workflow that publishes

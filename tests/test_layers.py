@@ -405,12 +405,8 @@ def test_dtype_is_kept(norm_first, dtype, of_mask):
 @either
 def test_inputs_are_unchanged(norm_first):
     stack, decoder = encoder(norm_first=norm_first), decoder_layer(norm_first=norm_first)
-    inputs = [
-        tokens(BATCH, N, D_MODEL),
-        tokens(BATCH, N_MEMORY, D_MODEL),
-        tokens(BATCH, N, N),
-        tokens(BATCH, N, N_MEMORY),
-    ]
+    shapes = (N, D_MODEL), (N_MEMORY, D_MODEL), (N, N), (N, N_MEMORY)
+    inputs = [tokens(BATCH, *shape) for shape in shapes]
     held = [*inputs, *arrays(stack), *arrays(decoder)]
     for array in held:
         array.setflags(write=False)

@@ -134,16 +134,6 @@ def test_labels_and_numbers_do_not_overlap(n, label):
         assert inside.y0 <= box.y0 and box.y1 <= inside.y1
 
 
-def test_cells_are_square_and_of_one_size_in_every_small_figure():
-    sides = []
-    for shape in ((2, 2), (3, 5), (7, 11)):
-        ax = plots.attention_heatmap(np.full(shape, 1 / shape[1]), ["long label"] * shape[0])
-        ax.figure.canvas.draw()
-        box = ax.get_window_extent()
-        sides += [box.width / shape[1], box.height / shape[0]]
-    np.testing.assert_allclose(sides, plots.CELL / 72 * plt.rcParams["figure.dpi"], rtol=1e-6)
-
-
 def test_matrix_shows_name_shape_and_numbers():
     ax = plots.matrix([[1.0, 0, 1, 0], [0, 1, 0, -1]], name="X", role="query")
     assert (ax.get_title(), ax.title.get_color()) == ("X", light("query"))
@@ -193,14 +183,6 @@ def test_matrix_lights_up_operands():
     for patch in lit:
         assert patch.get_edgecolor() == to_rgba(light("key"))
         assert patch.get_facecolor() == to_rgba(light("key"), 0.15)
-
-
-def test_matrix_is_drawn_to_proportion():
-    for shape in ((2, 4), (4, 2), (5, 97)):
-        ax = plots.matrix(np.ones(shape))
-        ax.figure.canvas.draw()
-        box = ax.get_window_extent()
-        assert box.width / box.height == pytest.approx(shape[1] / shape[0])
 
 
 def shade(patch):
@@ -254,16 +236,26 @@ def draw_all():
     ]
 
 
-def test_draws_into_the_axes_that_are_given():
-    for draw, values in (
-        (plots.attention_heatmap, WEIGHTS),
-        (plots.matrix, WEIGHTS),
-        (plots.heatmap, WEIGHTS),
-    ):
-        figure, ax = plt.subplots()
-        assert draw(values, ax=ax) is ax
-        assert plt.get_fignums() == [figure.number]
-        plt.close(figure)
+def test_cells_are_square_and_of_one_size_in_every_small_figure():
+    sides = []
+    for shape in ((2, 2), (3, 5), (7, 11)):
+        ax = plots.attention_heatmap(np.full(shape, 1 / shape[1]), ["long label"] * shape[0])
+        ax.figure.canvas.draw()
+        box = ax.get_window_extent()
+        sides += [box.width / shape[1], box.height / shape[0]]
+    np.testing.assert_allclose(sides, plots.CELL / 72 * plt.rcParams["figure.dpi"], rtol=1e-6)
+    for shape in ((2, 4), (4, 2), (5, 97)):
+        ax = plots.matrix(np.ones(shape))
+        ax.figure.canvas.draw()
+        box = ax.get_window_extent()
+        assert box.width / box.height == pytest.approx(shape[1] / shape[0])
+
+
+@pytest.mark.parametrize("draw", [plots.attention_heatmap, plots.matrix, plots.heatmap])
+def test_draws_into_the_axes_that_are_given(draw):
+    figure, ax = plt.subplots()
+    assert draw(WEIGHTS, ax=ax) is ax
+    assert plt.get_fignums() == [figure.number]
 
 
 def test_figures_are_text_in_the_colors_of_the_palette_and_the_same_each_time():

@@ -131,15 +131,6 @@ def test_alibi_by_hand():
     assert not np.signbit(bias[:, 0, 0]).any()  # printed, -0 would be a puzzle
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_alibi_is_rounded_once(dtype):
-    bias = alibi_bias(12, N, 5, dtype=dtype)
-    assert bias.dtype == dtype
-    np.testing.assert_array_equal(bias, alibi_bias(12, N, 5).astype(dtype))
-    assert alibi_bias(HEADS, 0).shape == (HEADS, 0, 0)
-    assert alibi_bias(1, 1).dtype == np.float64
-
-
 def test_relative_bias_by_hand():
     table = [[10.0, 20, 30, 40, 50], [1, 2, 3, 4, 5]]  # offsets -2 ... 2
     bias = relative_position_bias(table, 4, 5)
@@ -154,20 +145,17 @@ def test_relative_bias_by_hand():
     assert one.tolist() == [[[7] * 3] * 2, [[8] * 3] * 2]
 
 
-def test_alibi_is_a_relative_bias():
-    table = -slopes(HEADS)[:, None] * np.abs(np.arange(-N, N + 1))
-    np.testing.assert_array_equal(relative_position_bias(table, N), alibi_bias(HEADS, N))
-
-
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_relative_bias_keeps_the_dtype_and_the_table(dtype):
-    table = tokens(HEADS, 5, dtype=dtype)
+def test_biases_keep_the_dtype_and_alibi_is_a_relative_one(dtype):
+    alibi, table = alibi_bias(12, N, 5, dtype=dtype), tokens(HEADS, 5, dtype=dtype)
+    np.testing.assert_array_equal(alibi, alibi_bias(12, N, 5).astype(dtype), strict=True)
+    assert alibi_bias(HEADS, 0).shape == (HEADS, 0, 0) and alibi_bias(1, 1).dtype == np.float64
     table.setflags(write=False)
     bias = relative_position_bias(table, N)
-    assert bias.dtype == dtype
-    assert not np.shares_memory(bias, table)
-    assert relative_position_bias(table, 0).shape == (HEADS, 0, 0)
+    assert bias.dtype == dtype and not np.shares_memory(bias, table)
     assert relative_position_bias(table, 2, 0).shape == (HEADS, 2, 0)
+    table = -slopes(HEADS)[:, None] * np.abs(np.arange(-N, N + 1))
+    np.testing.assert_array_equal(relative_position_bias(table, N), alibi_bias(HEADS, N))
 
 
 def test_each_rule_by_hand():

@@ -169,13 +169,6 @@ DECODED = [DECODER.norm_1(X + DECODER.attention(X)[0])]
 DECODED += [DECODER.norm_2(DECODED[0] + DECODER.cross_attention(DECODED[0], MEMORY)[0])]
 
 
-def masked_scores(row_is_empty=False):
-    """Scaled scores after a mask, of which one row may be all -inf."""
-    masked = np.where(CAUSAL, SCALED, -np.inf)
-    masked[3] = -np.inf if row_is_empty else masked[3]
-    return masked
-
-
 def nudged(function, x, step=1e-6):
     """The gradient of a number by the entries of x, by central differences."""
     slopes = np.zeros_like(x)
@@ -193,6 +186,7 @@ def price(logits):
 
 
 ONE = attnlib.softmax(SCALED[2])
+MASKED = np.where(CAUSAL & (np.arange(N) != 3)[:, None], SCALED, -np.inf)  # row 3 is empty
 POSITIONS = np.array([2.0, 3, 5, 7, 11, 13, 17])
 OMEGA = 10000.0 ** (-np.arange(0, D_MODEL, 2) / D_MODEL)
 TABLE = tokens(HEADS, 2 * 3 + 1, seed=17)
@@ -360,8 +354,8 @@ EQUATIONS = {
         {"scores": A[4], "sink": 0.7}, "weights", np.exp(A[4]) / (np.exp(0.7) + np.exp(A[4]).sum())
     ),
     "eq-empty-row": (
-        {"masked": masked_scores(row_is_empty=True)}, "A",
-        attnlib.softmax(masked_scores(row_is_empty=True)),
+        {"masked": MASKED}, "A",
+        attnlib.softmax(MASKED),
     ),
     "eq-dropout": (
         {"A": A, "B": CAUSAL, "p": 0.25}, "dropped", np.where(CAUSAL, A * 4 / 3, 0)

@@ -104,17 +104,13 @@ def test_what_cannot_come_next_is_refused():
         after(f"Ada met Leo . “ Ada and Leo , ” he said . Leo and Ada left . {END} Ada")
 
 
-def test_bank():
-    def states(cargo):
-        text = f"Ada was a kind doctor . Ada had to bring the {cargo} to the bank . "
-        return after(text + f"with the {cargo} she came to the bank . the bank was", WORLD)
-
-    assert states("boat").probabilities == pytest.approx(
-        dict.fromkeys(("muddy", "slippery", "wet"), 1 / 3)
-    )
-    assert states("cash").probabilities == pytest.approx(
-        dict.fromkeys(("busy", "crowded", "noisy"), 1 / 3)
-    )
+@pytest.mark.parametrize(
+    ("cargo", "states"), [("boat", "muddy slippery wet"), ("cash", "busy crowded noisy")]
+)
+def test_the_bank_is_one_of_the_cargo(cargo, states):
+    text = f"Ada was a kind doctor . Ada had to bring the {cargo} to the bank . "
+    reading = after(text + f"with the {cargo} she came to the bank . the bank was", WORLD)
+    assert reading.probabilities == pytest.approx(dict.fromkeys(states.split(), 1 / 3))
 
 
 @steady

@@ -153,20 +153,14 @@ def test_the_figures_are_those_of_the_stored_model():
     assert found["loss"] - found["floor"] == pytest.approx(above, abs=0.015)
 
 
-def test_the_rate_rises_stays_and_falls():
+def test_training_reads_few_stories_again_and_its_rate_rises_stays_and_falls():
     recipe = Recipe(steps=100, warm_up=10, decay_from=0.6, rate=1.0)
     rates = [rate_at(step, recipe) for step in (0, 4, 9, 40, 60, 70, 90, 100)]
     assert rates == pytest.approx([0.1, 0.5, 1, 1, 1, 0.75, 0.25, 0])
-
-
-def test_a_few_stories_are_read_again_and_again():
+    assert pad([[0, 5, 0], [0, 2]]).tolist() == [[0, 5, 0], [0, 2, -1]]
     few = Stories(Recipe(n_stories=3, batch=5), WORLD)
     read = {(*story,) for step in range(20) for story in few.batch(step).tolist()}
     read = {story[: len(story) - story.count(-1)] for story in read}
     assert sorted(read) == sorted((*story,) for story in few.few) and len(read) == 3
     always_new = Stories(Recipe(batch=5), WORLD)
     assert len({(*story,) for step in range(9) for story in always_new.batch(step).tolist()}) == 45
-
-
-def test_stories_are_padded_behind_their_ends():
-    assert pad([[0, 5, 0], [0, 2]]).tolist() == [[0, 5, 0], [0, 2, -1]]
