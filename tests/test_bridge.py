@@ -193,14 +193,9 @@ def test_norms_without_weights():
 
 
 def test_layers_of_a_stack_may_differ():
-    rng, options = np.random.default_rng(0), {"dtype": np.float64}
-    stack = Encoder(
-        [
-            EncoderLayer.init(D_MODEL, 2, 5, rng, norm_first=True, activation=gelu, **options),
-            EncoderLayer.init(D_MODEL, 11, 13, rng, **options),
-        ]
-    )
-    x = tokens(N, D_MODEL)
+    one, other = torch_module("encoder layer"), torch_module("encoder layer", norm_first=True)
+    stack, x = Encoder([from_torch(one), from_torch(other)]), tokens(N, D_MODEL)
+    stack.layers[1].feed_forward.activation = gelu
     np.testing.assert_allclose(run(to_torch(stack), x), stack(x)[0], rtol=0, atol=1e-12)
 
 

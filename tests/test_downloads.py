@@ -270,9 +270,9 @@ print(sys.modules["attnlib"].__file__)
 
 
 def test_what_installs_no_torch_runs_without_it_and_without_a_checkout(installed, tmp_path):
-    """Run what each download imports and its quiz, which is data of the wheel; one runs whole."""
+    """Run what every third imports and its quiz, which is data of the wheel; one runs whole."""
     paths = []
-    for made in map(download, CHAPTERS):
+    for made in map(download, CHAPTERS[::3]):
         install, *cells = (cell for cell in made.cells if cell.cell_type == "code")
         if install.source.endswith(" torch"):
             continue

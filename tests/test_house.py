@@ -421,7 +421,6 @@ def looked_up():
 def test_each_term_is_linked_from_its_first_use(chapters):
     glossary = (ROOT / "glossary.md").read_text(encoding="utf-8").partition(":::{glossary}")[2]
     terms = re.findall(r"^(?![:#])\S.*$", glossary, re.MULTILINE)
-    assert len(terms) > 70
     pages = chapters | looked_up()
     proses = [*map(prose, pages.values())]
     book = "\n".join(proses)

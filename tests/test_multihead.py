@@ -406,22 +406,17 @@ def test_dtype_is_kept(dtype, of_mask, of_bias):
 
 
 def test_tokens_and_layer_meet_in_the_wider_dtype():
-    got = random_layer(np.float32)(tokens(N, D_MODEL))
-    assert [array.dtype for array in got] == [np.float64, np.float64]
-    layer = random_layer(np.float32)
-    layer.b_q = layer.b_q.astype(np.float64)  # then the queries are float64, and the scores
-    got = layer(tokens(N, D_MODEL, dtype=np.float32))
-    assert [array.dtype for array in got] == [np.float64, np.float64]
+    layer, x = random_layer(np.float32), tokens(N, D_MODEL, dtype=np.float32)
+    wide = replace(layer, b_q=layer.b_q.astype(float))  # then its queries and scores are float64
+    for got in (layer(x.astype(float)), wide(x)):
+        assert [array.dtype for array in got] == [np.float64, np.float64]
 
 
 def test_a_mask_may_follow_the_batch_of_the_memory():
     attention, x, memory = random_layer(), tokens(N, D_MODEL), tokens(BATCH, N_MEMORY, D_MODEL)
-    mask = padding_mask([2, 5, 1], N_MEMORY)
-    each = np.broadcast_to(x, (BATCH, N, D_MODEL))
-    for got, expected in zip(
-        attention(x, memory, mask), attention(each, memory, mask), strict=True
-    ):
-        np.testing.assert_array_equal(got, expected)
+    mask, each = padding_mask([2, 5, 1], N_MEMORY), np.broadcast_to(x, (BATCH, N, D_MODEL))
+    expected = attention(each, memory, mask)[1]
+    np.testing.assert_array_equal(attention(x, memory, mask)[1], expected)
 
 
 @pytest.mark.parametrize(
