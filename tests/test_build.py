@@ -132,7 +132,7 @@ def test_at_the_end_stands_what_is_missing_and_how_to_open_the_site(book, capsys
     assert "The pages go without the encoder: " in capsys.readouterr().out.splitlines()[-3]
     (build.BUILD / "encoder").mkdir()
     assert build.main() == 0
-    first, last = capsys.readouterr().out.splitlines()
+    *_, first, last = capsys.readouterr().out.splitlines()
     assert first.endswith("/html/index.html") and last.endswith("make serve")
     assert build.main(is_served=True) == 0
     assert capsys.readouterr().out == "Nothing has changed since the last build.\n"
