@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attnlib import serving
@@ -29,6 +29,7 @@ SETTINGS = st.builds(
     at_once=st.integers(1, 31),
     **dict.fromkeys(serving.IDEAS, st.booleans()),
 )
+LONG = Settings(requests=23, prompt=700, output=300, rate=1000.0, paged=True, continuous=True)
 # Memory for as few pages as one longest request needs, with what stays spare, and a few more.
 CROWDED = st.integers(0, 700)
 
@@ -41,6 +42,7 @@ def server(given, more=10_000):
 
 
 @some
+@example(given=LONG, more=0)  # which preempts
 @given(given=SETTINGS, more=CROWDED)
 def test_no_request_no_page_and_no_work_is_lost_or_counted_twice(given, more):
     """What went through the model is what the caches held, with what was lost or drafted in vain.
