@@ -31,13 +31,18 @@ CHROMIUM_FLAGS = (
 STEADY = [*CHROMIUM_FLAGS, "--js-flags=--single-threaded-gc"]
 # They take as long as a third of all other tests, and share no fixture but the browser.
 VISITS = "tests/site/test_visits.py"
+# To import it takes longer than most of these tests, so one worker does.
+OF_TRANSFORMERS = [f"tests/test_{name}.py" for name in ("causal_lm", "inspection", "models")]
 
 
 class Schedule(LoadFileScheduling):
     """Give a worker a whole file, so that its fixtures are set up once, but each visit alone."""
 
     def _split_scope(self, nodeid):
-        return nodeid if nodeid.startswith(VISITS) else super()._split_scope(nodeid)
+        scope = super()._split_scope(nodeid)
+        if scope in OF_TRANSFORMERS:
+            return OF_TRANSFORMERS[0]
+        return nodeid if scope == VISITS else scope
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,9 +1,9 @@
 """All exercises of the course, each as learners solve it: wrongly in three ways, rightly in one.
 
-`_ext/practice/exercises.py` finds the exercises. A checker's wrong ones are the first three of
-`solutions.txt`, also where it judges a part of the model that writes; those of an exercise that
-judges itself stand here. Right is the solution that the chapter shows, under the name that the
-exercise asks for.
+`_ext/practice/exercises.py` finds the exercises. Wrong ones are the first three of `solutions.txt`,
+under the name of the checker, also where it judges a part of the model that writes, or else of the
+exercise; those of an exercise that is no function stand here. Right is the solution that the
+chapter shows, under the name that the exercise asks for.
 """
 
 import ast
@@ -20,61 +20,7 @@ IDLE = """
 five = rng.normal(size=(5, 6))
 idle = attnlib.EncoderLayer.init(6, 2, 24, rng, norm_first=True, dtype=np.float64)
 """
-# What the learner wrote in the place of `...`, where the exercise has no checker of its own.
 OWN = {
-    "my_ablation": [
-        "W_O",
-        "W_O[h * 4:(h + 1) * 4] = 0; return W_O",
-        "cut = W_O.copy(); cut[:, h * 4:(h + 1) * 4] = 0; return cut",
-    ],
-    "pre_norm_layer": [
-        "norm_2(norm_1(x + attend(x)) + feed_forward(x))",
-        "x + feed_forward(norm_2(x + attend(norm_1(x))))",
-        "x = x + attend(x); return x + feed_forward(norm_2(x))",
-    ],
-    "my_mean_pool": [
-        "states.mean(axis=1)",
-        "m = states.mean(axis=1); return m / np.linalg.norm(m, axis=1, keepdims=True)",
-        "np.where(mask[:, :, None], states, 0).sum(axis=2)",
-    ],
-    "my_previous_head": [
-        "divmod(int(weights.mean(axis=(2, 3)).argmax()), weights.shape[1])",
-        "divmod(int(weights.diagonal(1, 2, 3).mean(axis=-1).argmax()), weights.shape[1])",
-        "int(weights.diagonal(-1, 2, 3).mean(axis=-1).argmax())",
-    ],
-    "my_rule": [
-        "min(i + 1, len(tokens) - 1)",
-        "0",
-        "None",
-    ],
-    "my_sink_softmax": [
-        "attnlib.softmax(scores)",
-        "attnlib.softmax(scores - sink)",
-        "p = np.exp(scores); return p / (p.sum(axis=1, keepdims=True) + sink)",
-    ],
-    "my_router": [
-        "attnlib.softmax(logits)",
-        "attnlib.softmax(logits) * attnlib.top_k_mask(logits, k)",
-        "attnlib.softmax(np.where(attnlib.top_k_mask(logits, k), logits, 0))",
-    ],
-    "my_step": [
-        "alpha * state + beta * np.outer(key, value)",
-        "alpha * state + beta * np.outer(key, value - key @ state)",
-        "state + beta * np.outer(key, value - key @ state)",
-    ],
-    "my_rolling_step": [
-        "keys[p % len(keys)] = key; values[p % len(keys)] = value; "
-        "return attnlib.softmax(keys @ query / 8**0.5) @ values, keys, values",
-        "keys, values = np.vstack([keys[1:], key]), np.vstack([values[1:], value]); "
-        "return attnlib.softmax(keys @ query / 8**0.5) @ values, keys, values",
-        "keys[p % len(keys)] = key; values[p % len(keys)] = value; n = min(p, len(keys)); "
-        "return attnlib.softmax(keys[:n] @ query / 8**0.5) @ values[:n], keys, values",
-    ],
-    "two_steps": [
-        "np.roll(tokens, 1)",
-        "S = 50 * X @ X.T; return (attnlib.softmax(S) @ X).argmax(axis=-1)",
-        "S = 50 * X @ (np.eye(n, k=-1) @ X).T; return (attnlib.softmax(S) @ X).argmax(axis=-1)",
-    ],
     "a-layer-that-does-nothing": [
         IDLE,
         IDLE + "idle.attention.w_q[:] = 0",
@@ -101,27 +47,19 @@ def judged():
     return [(chapter, each) for chapter, each in rows if each.judge]
 
 
-def written(start, body):
-    """The cell `start` with a body in the place of its last line; one without return gives it."""
-    *head, _ = start.rstrip().splitlines()
-    lines = body.split("; ")
-    if not lines[-1].startswith("return "):
-        lines[-1] = f"return {lines[-1]}"
-    return "\n".join([*head, *(f"    {line}" for line in lines)])
-
-
 def wrong(exercise):
     """Three wrong cells for an exercise, each with a part of what must be said."""
     checker = re.fullmatch(r"check\.(?:runs_the_writer\((\w+)=|(\w+)\()\w+\)", exercise.judge)
-    if not checker:
-        said = f"Not yet: {exercise.judge.splitlines()[-1]} is "
-        own = OWN.get(exercise.key)
-        assert own, f"{exercise.key} has no checker: write three wrong solutions into OWN, here"
-        cells = [written(exercise.start, body) if exercise.name else body for body in own]
-        return [(said, cell) for cell in cells]
-    parameters, rows = table()[checker[1] or checker[2]]
-    refused = [(said, body) for sign, said, body in rows if sign == "-"][:3]
-    return [(said, f"def {exercise.name}({parameters}):\n{body}") for said, body in refused]
+    if checker:
+        parameters, rows = table()[checker[1] or checker[2]]
+        refused = [(said, body) for sign, said, body in rows if sign == "-"][:3]
+        return [(said, f"def {exercise.name}({parameters}):\n{body}") for said, body in refused]
+    said = f"Not yet: {exercise.judge.splitlines()[-1]} is "
+    if exercise.key in OWN:
+        return [(said, cell) for cell in OWN[exercise.key]]
+    assert exercise.key in table(), f"{exercise.key} has no checker: write it into solutions.txt"
+    head = exercise.start.rstrip().rpartition("\n")[0]  # without its last line, `return ...`
+    return [(said, f"{head}\n{body}") for _, _, body in table()[exercise.key][1]]
 
 
 def right(exercise):

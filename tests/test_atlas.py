@@ -1,9 +1,5 @@
 """The parity atlas: what is stored is what this machine's torch does, and says what it should."""
 
-import csv
-import io
-
-import numpy as np
 import pytest
 import torch
 
@@ -15,8 +11,17 @@ AXES = ("function", "mode", "need_weights", "mask")
 
 @pytest.fixture(scope="module")
 def measured():
-    """Return every case measured anew, by what it is a case of."""
-    rows = [atlas.measure(**case) for case in atlas.cases()]
+    """Return cases measured anew, by what each is a case of.
+
+    In the modes that differ from another by one switch alone, four masks are enough.
+    """
+    few = {"none", "causal and padding", "ALiBi bias", "empty row"}
+    chosen = [
+        case
+        for case in atlas.cases()
+        if case["mask"] in few or case["mode"] not in {"train p=0", "no_grad off"}
+    ]
+    rows = [atlas.measure(**case) for case in chosen]
     return {tuple(row[name] for name in AXES): row for row in rows}
 
 
@@ -35,15 +40,9 @@ def differences(row):
     return {dtype: float(row[dtype]) for dtype in atlas.DTYPES if row[dtype]}
 
 
-def test_every_case_is_stored_once(measured, stored):
-    apart = sum(
-        len(row["mode"].split(", ")) * len(row["need_weights"].split(", ")) for row in atlas.read()
-    )
-    assert stored.keys() == measured.keys()
-    assert apart == len(stored) == len(list(atlas.cases())) == 515
-
-
 def test_torch_still_does_what_is_stored(measured, stored):
+    every = {(c["function"], c["mode"], c.get("need_weights"), c["mask"]) for c in atlas.cases()}
+    assert stored.keys() == {(f, m, "" if w is None else str(w), k) for f, m, w, k in every}
     parted = {
         case: (row, stored[case])
         for case, row in measured.items()
@@ -51,6 +50,7 @@ def test_torch_still_does_what_is_stored(measured, stored):
         or differences(row).keys() != differences(stored[case]).keys()
     }
     assert parted == {}
+    assert atlas.merge(atlas.read()) == atlas.read()  # nothing is stored twice
 
 
 def test_what_is_called_equal_is_equal_up_to_rounding(measured, stored):
@@ -60,7 +60,6 @@ def test_what_is_called_equal_is_equal_up_to_rounding(measured, stored):
                 # One word holds for both dtypes unless there are two.
                 word = row["rows"].split("; in float64 ")[-1 if dtype == "float64" else 0]
                 assert (difference <= atlas.BOUNDS[dtype]) == (word == "equal"), row
-    assert sum(row["rows"] == "equal" for row in measured.values()) > 150
 
 
 def test_nothing_differs_on_the_usual_path_without_dropout(measured):
@@ -98,11 +97,10 @@ def test_a_row_with_nothing_to_attend_to(measured, dtype):
 
 
 def test_the_switch_makes_the_modes_without_and_with_gradients_one(measured):
-    told = ("path", *atlas.WORDS, "error")
     for (function, mode, weights, mask), row in measured.items():
         if mode == "no_grad off":
             with_gradients = measured[function, "eval", weights, mask]
-            assert [row[name] for name in told] == [with_gradients[name] for name in told]
+            assert [row[name] for name in WORDS] == [with_gradients[name] for name in WORDS]
 
 
 def test_a_flag_alone_is_refused_or_passed_over_in_silence(measured):
@@ -118,12 +116,13 @@ def test_a_flag_alone_is_refused_or_passed_over_in_silence(measured):
     assert measured[name, "no_grad", "", "is_causal"]["rows"] == "as if unmasked"
 
 
-def test_what_needs_another_device_says_so(measured):
-    for (function, mode, _, _), row in measured.items():
-        if function == atlas.VARLEN:
-            assert "from the 'CPU' backend" in row["error"]
-        elif function == atlas.FLEX:
-            assert (row["rows"] == "refused") == mode.startswith("train")
+def test_rows_that_say_the_same_become_one_with_the_largest_difference():
+    same = dict.fromkeys(atlas.COLUMNS, "") | {"rows": "equal"}
+    one, two = ({"mode": "eval", "need_weights": weights} for weights in ("True", "False"))
+    random = same | {"mode": "train", "rows": "random"}
+    rows = [random, same | one | {"float32": "3.0e-07"}, same | two | {"float32": "2.0e-06"}]
+    merged = same | {"mode": "eval", "need_weights": "True, False", "float32": "2.0e-06"}
+    assert atlas.merge(rows) == [random, merged]
 
 
 def test_every_outcome_is_met_and_what_differs_has_a_source(measured):
@@ -158,46 +157,3 @@ def test_measuring_leaves_torch_as_it_was():
     assert torch.backends.mha.get_fastpath_enabled()
     assert torch.equal(torch.random.get_rng_state(), state)
     assert torch._transformer_encoder_layer_fwd is fast
-
-
-def row(mode, need_weights="", word="equal", float32="1.0e-07"):
-    return dict.fromkeys(atlas.COLUMNS, "") | {
-        "mode": mode,
-        "need_weights": need_weights,
-        "rows": word,
-        "float32": float32,
-    }
-
-
-def test_rows_that_say_the_same_become_one_with_the_largest_difference():
-    rows = [
-        row("train", word="random", float32=""),
-        row("eval", "True", float32="3.0e-07"),
-        row("eval", "False"),
-        row("no_grad", "True"),
-        row("no_grad", "False", float32="2.0e-06"),
-    ]
-    merged = [row("eval, no_grad", "True, False", float32="2.0e-06")]
-    assert atlas.merge(rows) == [rows[0], *merged]
-
-
-def test_words_for_what_torch_gives():
-    rows, ours = np.array([True, True, False]), {"equal": np.ones((3, 2))}
-    told = {
-        "equal": [[1, 1], [1, 1 + 1e-9], [9, 9]],
-        "differ": [[1, 1], [1, 1.1], [1, 1]],
-        "NaN": [[1, 1], [1, np.nan], [1, 1]],
-        "zero output": [[0, 0], [0, 0], [1, 1]],
-    }
-    for word, got in told.items():
-        assert atlas._word(np.array(got, float), rows, ours, 1e-6, random=False) == word
-    assert atlas._word(np.array(told["differ"]), rows, ours, 1e-6, random=True) == "random"
-    assert atlas._word(np.zeros((3, 2)), rows & False, ours, 1e-6, random=False) == ""
-
-
-def test_the_file_is_what_would_be_written():
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, atlas.COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(atlas.read())
-    assert atlas.STORED.read_text(encoding="utf-8") == text.getvalue()

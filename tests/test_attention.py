@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from attnlib import additive, causal_mask, padding_mask, scaled_dot_product_attention, softmax
-from attnlib.inputs import read_scale
-from tests.helpers import raises, steady
+from tests.helpers import steady
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -35,23 +34,17 @@ def holes(*leading, seed=1):
     return mask
 
 
-# By hand
-
-
 def test_softmax_by_hand():
     e = math.exp(2 * math.sqrt(2))
     assert e == pytest.approx(16.918829, abs=5e-7)
     row = softmax([0.0, 2 * math.sqrt(2)])
     np.testing.assert_allclose(row, [1 / (1 + e), e / (1 + e)], rtol=1e-15)
     np.testing.assert_allclose(row, [0.055807, 0.944193], atol=5e-7)
-
-
-def test_softmax_runs_along_the_axis_that_is_named():
     scores = np.log([[1.0, 2.0, 5.0], [3.0, 2.0, 5.0]])
     np.testing.assert_allclose(softmax(scores), [[1 / 8, 2 / 8, 5 / 8], [0.3, 0.2, 0.5]])
-    down = [[0.25, 0.5, 0.5], [0.75, 0.5, 0.5]]
-    np.testing.assert_allclose(softmax(scores, axis=0), down)
-    np.testing.assert_allclose(softmax(scores, axis=-2), down)
+    for axis in (0, -2):
+        down = softmax(scores, axis=axis)
+        np.testing.assert_allclose(down, [[0.25, 0.5, 0.5], [0.75, 0.5, 0.5]])
 
 
 def test_chai_piyo():
@@ -101,8 +94,6 @@ def test_causal_applies_on_top_of_the_mask():
         np.testing.assert_array_equal(both[1], result[1])
 
 
-# Against PyTorch
-
 MASKS = {
     "none": lambda dtype: None,
     "bool": lambda dtype: holes(BATCH, HEADS),
@@ -141,9 +132,6 @@ def test_causal_equals_torch(n_q, n_k, scale, dtype):
     np.testing.assert_allclose(output, expected.numpy(), rtol=0, atol=TOLERANCE[dtype])
 
 
-# Range
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_large_scores_do_not_overflow(dtype):
     with np.errstate(all="raise"):
@@ -154,22 +142,19 @@ def test_large_scores_do_not_overflow(dtype):
     assert weights.tolist() == [[1, 0], [0, 1]]
 
 
-def test_float16_scores_beyond_its_range():
-    queries, keys = np.full((1, 2), 6e4, np.float16), np.full((3, 2), 6e4, np.float16)
-    output, weights = scaled_dot_product_attention(queries, keys, keys)
-    np.testing.assert_array_equal(weights, np.full((1, 3), 1 / 3, np.float16))
-    np.testing.assert_array_equal(output, queries)
-
-
-def test_float16_sum_beyond_its_range():
-    assert softmax(np.zeros((2, 70001), np.float16), axis=1)[1, 0] == np.float16(1 / 70001)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_whole_range_of_finite_scores(dtype):
     limits = np.finfo(dtype)
     assert softmax(np.array([limits.max, limits.min], dtype)).tolist() == [1, 0]
     assert softmax(np.array([limits.min, limits.min], dtype)).tolist() == [0.5, 0.5]
+
+
+def test_float16_is_worked_out_in_float32():
+    queries, keys = np.full((1, 2), 6e4, np.float16), np.full((3, 2), 6e4, np.float16)
+    output, weights = scaled_dot_product_attention(queries, keys, keys)  # scores of 5e9
+    np.testing.assert_array_equal(weights, np.full((1, 3), 1 / 3, np.float16))
+    np.testing.assert_array_equal(output, queries)
+    assert softmax(np.zeros((2, 70001), np.float16), axis=1)[1, 0] == np.float16(1 / 70001)
 
 
 @pytest.mark.parametrize("far", [-1e9, -1e300])
@@ -180,15 +165,14 @@ def test_a_large_finite_bias_does_not_block(far):
     assert output.dtype == np.float32
 
 
-# Rows with nothing to attend to, and what is not finite
-
-
 def test_softmax_of_nothing_but_minus_infinity_is_zero():
     scores = np.array([[-np.inf, -np.inf], [-np.inf, 1.0]])
     for axis in (-1, 0):
         weights = softmax(scores, axis)
         assert weights.tolist() == [[0, 0], [0, 1]]
         assert not np.signbit(weights).any()  # printed, -0 would be a puzzle
+        for shape in ((3, 0), (0, 3), (2, 0, 5)):
+            assert softmax(np.zeros(shape), axis).shape == shape
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -236,26 +220,17 @@ def test_infinities_of_both_signs_meet_as_nan():
     np.testing.assert_array_equal(output, [[np.inf], [-np.inf], [np.nan]])
 
 
-def test_an_attended_nan_shows():
+def test_nan_goes_where_it_is_attended_to():
     queries, keys, values = arrays()
-    keys[3, 1] = np.nan
-    output, weights = scaled_dot_product_attention(queries, keys, values, causal=True)
-    assert np.isfinite(output[:3]).all()
-    assert np.isnan(output[3:]).all()
-    assert np.isnan(weights[3:]).all()
-
-
-def test_a_nan_query_stays_in_its_row():
-    queries, keys, values = arrays()
+    spoilt = keys.copy()
+    spoilt[3, 1] = np.nan
+    for result in scaled_dot_product_attention(queries, spoilt, values, causal=True):
+        assert np.isfinite(result[:3]).all() and np.isnan(result[3:]).all()
     queries[[0, 2]] = np.nan
     output, weights = scaled_dot_product_attention(queries, keys, values, holes())
     assert not output[0].any()  # blocked throughout
     assert np.isnan(output[2]).all()
-    assert np.isfinite(output[[1, 3, 4]]).all()
-    assert np.isfinite(weights[[1, 3, 4]]).all()
-
-
-# Shapes
+    assert np.isfinite(output[[1, 3, 4]]).all() and np.isfinite(weights[[1, 3, 4]]).all()
 
 
 @pytest.mark.parametrize(
@@ -281,12 +256,6 @@ def test_shapes(queries, keys, values, output, weights, causal, mask):
     assert np.allclose(got[0], 0 if keys[-2] == 0 else 1)
 
 
-@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (2, 0, 5)])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_softmax_of_an_empty_array(shape, axis):
-    assert softmax(np.zeros(shape), axis).shape == shape
-
-
 @pytest.mark.parametrize(
     "shape", [(), (1,), (N_K,), (N_Q, 1), (1, N_K), (N_Q, N_K), (BATCH, 1, N_K), (BATCH, N_Q, 1)]
 )
@@ -299,9 +268,6 @@ def test_a_mask_broadcasts_to_the_weights(shape, as_float):
     large = scaled_dot_product_attention(*inputs, whole)
     np.testing.assert_array_equal(small[0], large[0])
     np.testing.assert_array_equal(small[1], large[1])
-
-
-# Properties
 
 
 @steady
@@ -328,23 +294,13 @@ def test_dtype_is_kept(dtype, of_mask, scale):
     assert softmax(np.zeros((2, 3), dtype)).dtype == dtype
 
 
-@pytest.mark.parametrize("scale", [None, 1, np.float64(0.5), np.float32(0.5)])
-def test_a_scale_never_widens_what_it_multiplies(scale):
-    assert type(read_scale(scale, np.ones((2, 3)))) is float
-
-
-def test_mixed_dtypes_meet_in_the_wider_one():
+def test_dtypes_meet_in_the_wider_one_and_byte_order_does_not_matter():
     queries, keys, values = arrays()
     got = scaled_dot_product_attention(queries.astype(np.float16), keys.astype(np.float32), values)
     assert [array.dtype for array in got] == [np.float64, np.float64]
-
-
-def test_byte_order_of_a_file_does_not_matter():
     native = arrays(dtype=np.float32)
-    swapped = [array.astype(">f4") for array in native]
-    for got, expected in zip(
-        scaled_dot_product_attention(*swapped), scaled_dot_product_attention(*native), strict=True
-    ):
+    swapped = scaled_dot_product_attention(*(array.astype(">f4") for array in native))
+    for got, expected in zip(swapped, scaled_dot_product_attention(*native), strict=True):
         np.testing.assert_array_equal(got, expected)
         assert got.dtype.isnative
 
@@ -367,63 +323,11 @@ def test_inputs_are_unchanged(dtype, bad):
         np.testing.assert_array_equal(array, copy)
 
 
-# Errors
-
-WRONG_KINDS = [
-    (np.ones((2, 3), np.int64), "int64"),
-    ([[1, 0], [0, 1]], "int64"),
-    (np.ones((2, 3), bool), "bool"),
-    (np.ones((2, 3), np.complex64), "complex64"),
-    (np.ones((2, 3), object), "object"),
-    (np.ones((2, 3), np.longdouble), str(np.dtype(np.longdouble))),
-    ([["a"]], "<U1"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "came"), WRONG_KINDS)
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_refuses_what_does_not_hold_floats(wrong, came, place):
-    needed = "must hold floats (float16, float32 or float64, so 1.0 and not 1)"
-    inputs = arrays()
-    inputs[place] = wrong
-    name = ("queries", "keys", "values")[place]
-    with raises(TypeError, f"{name} {needed}; got {came}"):
-        scaled_dot_product_attention(*inputs)
-    with raises(TypeError, f"scores {needed}; got {came}"):
-        softmax(wrong)
-
-
 def test_other_kinds_of_arrays():
     """A matrix of NumPy's counts as what it holds; what hides numbers or gradients is refused."""
     rows = [[1.0, 2.0], [3.0, 5.0]]
     with pytest.warns(PendingDeprecationWarning):
         matrix = np.matrix(rows)
     np.testing.assert_array_equal(softmax(matrix), softmax(rows))
-    with raises(TypeError, "scores must be a plain array, its mask apart; got a MaskedArray"):
-        softmax(np.ma.masked_array(rows, np.eye(2)))
     with pytest.raises(TypeError, match=r"^scores must be an array; got Tensor: .*detach"):
         softmax(torch.tensor(rows, requires_grad=True))
-    with raises(ValueError, "scale must fit into a float; got more than 10^308"):
-        scaled_dot_product_attention(rows, rows, rows, scale=10**400)
-
-
-@pytest.mark.parametrize("place", [0, 1, 2, 3])
-def test_refuses_unequal_rows(place):
-    inputs = [*arrays(), None]
-    inputs[place] = [[1.0, 2.0], [3.0]]
-    name = ("queries", "keys", "values", "mask")[place]
-    with raises(ValueError, f"{name} must have rows of one length; got unequal rows"):
-        scaled_dot_product_attention(*inputs)
-
-
-def test_refuses_d_k_of_zero_even_with_a_scale():
-    with pytest.raises(ValueError, match="d_k of at least 1"):
-        scaled_dot_product_attention(np.ones((4, 0)), np.ones((3, 0)), np.ones((3, 2)), scale=1.0)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_refuses_nan_and_infinity_in_an_additive_mask(bad):
-    mask = np.zeros((N_Q, N_K), np.float32)
-    mask[3, 2] = bad
-    with raises(ValueError, f"mask must hold finite numbers, or -inf to block; got {bad}"):
-        scaled_dot_product_attention(*arrays(), mask)

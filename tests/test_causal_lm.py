@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnlib import EncoderLayer, KeyValueCache, delta_rule, ledger, softmax
-from attnlib.models import Cache, CausalLM, causal_lm
+from attnlib import EncoderLayer, delta_rule, ledger, softmax
+from attnlib.models import CausalLM, causal_lm
 from tests.helpers import NOT_FLOATS, raises, steady, stirred
 from tools.measure_writer import kept
 
@@ -164,15 +164,21 @@ def test_the_cache_of_transformers_gives_the_same(published, parity):
     parity(name, "beyond +1", got, np.concatenate(expected, 1), MOST)
 
 
-def test_the_configuration_that_transformers_writes_is_read_alike(published):
+def test_a_configuration_of_transformers_is_read_alike_and_the_ledger_sums_to_the_logit(published):
     """As of version 5 it has rope_parameters in place of rope_theta and rope_scaling."""
     _, model, config, arrays = published
     written = model.config.to_dict()
     assert "rope_scaling" not in written
-    tokens = text(29)
-    got, expected = (causal_lm(c, arrays, dtype=np.float64)(tokens) for c in (written, config))
-    assert got.dtype == np.float64
-    np.testing.assert_array_equal(got, expected)
+    ours, again = (causal_lm(c, arrays, dtype=np.float64) for c in (config, written))
+    tokens = text(29, 1)[0]
+    logits = ours(tokens)
+    assert logits.dtype == np.float64
+    np.testing.assert_array_equal(again(tokens), logits)
+    for position, token in ((0, 42), (13, 7)):
+        names, contributions = ledger(ours, tokens, position, token)
+        heads = sum("head" in name for name in names)
+        assert heads == config["num_hidden_layers"] * config["num_attention_heads"]
+        np.testing.assert_allclose(contributions.sum(), logits[position, token], rtol=1e-9)
 
 
 def test_states_and_weights_equal_those_of_transformers(published):
@@ -207,21 +213,6 @@ def test_the_delta_rule_equals_that_of_transformers(parity):
     parity("delta_rule", "none", delta_rule(q, k, v, beta), expected)
 
 
-def test_the_ledger_of_every_architecture_sums_to_the_logit(published):
-    _, _, config, arrays = published
-    model = causal_lm(config, arrays, dtype=np.float64)
-    tokens = text(19, 1)[0]
-    logits = model(tokens)
-    for position, token in ((0, 42), (13, 7)):
-        names, contributions = ledger(model, tokens, position, token)
-        heads = sum("head" in name for name in names)
-        assert heads == config["num_hidden_layers"] * config["num_attention_heads"]
-        np.testing.assert_allclose(contributions.sum(), logits[position, token], rtol=1e-9)
-
-
-# Of itself
-
-
 def random_model(seed=0, windows=None, dtype=np.float64, **changes):
     """Return a model of random layers."""
     rng = np.random.default_rng(seed)
@@ -230,7 +221,7 @@ def random_model(seed=0, windows=None, dtype=np.float64, **changes):
     return CausalLM(embeddings, layers, windows=windows, **changes)
 
 
-@steady
+@settings(steady, max_examples=20)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=7), st.sampled_from([None, [3, None]]))
 def test_pieces_of_any_size_are_one_pass(sizes, windows):
     model = random_model(windows=windows)
@@ -281,13 +272,13 @@ class Least(np.random.Generator):
 
 def test_tokens_are_drawn_as_often_as_they_are_probable():
     model, n = random_model(), 20_000
-    for settings in ({}, {"temperature": 2.5}, {"temperature": 1.5, "top_k": 4}):
-        logits = model([3, 8])[-1] / settings.get("temperature", 1)
-        if "top_k" in settings:
-            logits[np.argsort(logits)[: -settings["top_k"]]] = -np.inf
+    for options in ({}, {"temperature": 2.5}, {"temperature": 1.5, "top_k": 4}):
+        logits = model([3, 8])[-1] / options.get("temperature", 1)
+        if "top_k" in options:
+            logits[np.argsort(logits)[: -options["top_k"]]] = -np.inf
         rng = np.random.default_rng(0)
         texts = np.tile([3, 8], (n, 1))
-        drawn = model.write(texts, 1, **settings, rng=rng)[:, -1]
+        drawn = model.write(texts, 1, **options, rng=rng)[:, -1]
         shares, expected = np.bincount(drawn, minlength=17) / n, softmax(logits)
         assert np.abs(shares - expected).max() < 4 * (0.25 / n) ** 0.5
         assert (shares[expected == 0] == 0).all()
@@ -298,7 +289,7 @@ def test_tokens_are_drawn_as_often_as_they_are_probable():
 
 
 @pytest.mark.parametrize("top_k", [None, 3])
-@pytest.mark.parametrize("top_p", [1e-9, 0.3, 0.7, 1.0])
+@pytest.mark.parametrize("top_p", [1e-9, 0.3, 0.5, 0.7, 0.9, 1.0])
 def test_the_most_probable_tokens_together_have_top_p(top_k, top_p):
     """`kept` measures the trained writer; it is another implementation."""
     model, n = random_model(), 5_000
@@ -310,23 +301,8 @@ def test_the_most_probable_tokens_together_have_top_p(top_k, top_p):
     assert (shares[expected == 0] == 0).all()
 
 
-# Errors
-
-
-def test_a_model_refuses_tokens_and_caches():
-    model = random_model()
-    for call in (model, model.read, lambda tokens: model.write(tokens, 1)):
-        with raises(ValueError, "tokens must be from 0 to 16; got 17"):
-            call([3, 17])
-        with raises(ValueError, "tokens must be from 0 to 16; got -1"):
-            call([-1])
-        with raises(TypeError, "tokens must be whole numbers; got float64"):
-            call([1.0])
-        with raises(ValueError, "tokens must have an axis (..., n); got a single number"):
-            call(3)
-    with raises(TypeError, "cache must be a Cache of the model; got KeyValueCache"):
-        model([1], cache=KeyValueCache())
-    cache = random_model().cache()
+def test_a_model_refuses_the_cache_of_another_model_or_text():
+    model, cache = random_model(), random_model().cache()
     for of_another in (cache, copy.deepcopy(cache)):
         with raises(ValueError, "cache must be that of this model; got that of another model"):
             model([1], cache=of_another)
@@ -335,98 +311,11 @@ def test_a_model_refuses_tokens_and_caches():
     with raises(ValueError, "keys must have the shape of those in the cache, (1, 2, 2, 5), the "
                 "number of tokens apart; got (3, 2, 1, 5)"):  # fmt: skip
         model([[1], [2], [3]], cache=cache)
-    assert isinstance(cache, Cache) and cache.n == 2
+    assert cache.n == 2
 
 
 def without(config, name):
     return {key: value for key, value in config.items() if key != name}
-
-
-UNSUPPORTED = "config has fields that are not supported: "
-TYPES = "layer_types of config must be one of full_attention and sliding_attention for each of the "
-GEMMA, GPT_OSS, MISTRAL, QWEN = (PUBLISHED[n] for n in ("Gemma 3", "gpt-oss", "Mistral", "Qwen3"))
-
-
-@pytest.mark.parametrize(
-    ("config", "error", "message"),
-    [
-        ("llama", TypeError, "config must be a dict; got str"),
-        (LLAMA | {"model_type": "deepseek_v3"}, ValueError,
-         "model_type of config must be one of llama, mistral, qwen3, olmo2, gemma3_text, gpt_oss; "
-         "got 'deepseek_v3'"),
-        *((without(LLAMA, name), ValueError, f"config must have the field {name}; got none")
-          for name in ("model_type", "vocab_size", "hidden_size", "num_hidden_layers",
-                       "num_attention_heads", "intermediate_size", "rms_norm_eps")),
-        (LLAMA | {"hidden_size": 30.0}, TypeError,
-         "hidden_size of config must be a whole number; got 30.0"),
-        (LLAMA | {"num_hidden_layers": 0}, ValueError,
-         "num_hidden_layers of config must be 1 or more; got 0"),
-        (LLAMA | {"num_key_value_heads": 4}, ValueError,
-         "num_key_value_heads of config must divide num_attention_heads, 6; got 4"),
-        (LLAMA | {"head_dim": 7}, ValueError,
-         "head_dim of config must be even, as heads turn in pairs; got 7"),
-        (LLAMA | {"partial_rotary_factor": 0.5, "clip_qkv": 8.0}, ValueError,
-         f"{UNSUPPORTED}clip_qkv, partial_rotary_factor"),
-        (LLAMA | {"quantization_config": {"quant_method": "mxfp4"}}, ValueError,
-         f"{UNSUPPORTED}quantization_config"),
-        (LLAMA | {"sliding_window": 7}, ValueError, f"{UNSUPPORTED}sliding_window"),
-        (LLAMA | {"hidden_act": "relu2"}, ValueError,
-         "hidden_act of config must be 'silu' or 'gelu' or 'gelu_pytorch_tanh' to be supported; "
-         "got 'relu2'"),
-        (LLAMA | {"attention_bias": "yes"}, ValueError,
-         "attention_bias of config must be True or False to be supported; got 'yes'"),
-        (LLAMA | {"rope_scaling": {"rope_type": "longrope"}}, ValueError,
-         "rope_scaling of config: rope_type must be one of default, linear, ntk, dynamic, llama3, "
-         "yarn; got 'longrope'"),
-        (LLAMA | {"rope_scaling": YARN | {"mscale": 0.7}}, ValueError,
-         'rope_scaling of config: stretch must have the fields of "yarn"; missing: none; unknown: '
-         "mscale"),
-        (LLAMA | {"rope_scaling": without(LLAMA_3_1, "factor")}, ValueError,
-         'rope_scaling of config: stretch must have the fields of "llama3"; missing: factor; '
-         "unknown: none"),
-        (LLAMA | {"rope_scaling": {"type": "dynamic", "factor": 2.0,
-                                   "original_max_position_embeddings": 11}}, ValueError,
-         "rope_scaling of config: original_max_position_embeddings must be "
-         'max_position_embeddings, 23, for "dynamic"; got 11'),
-        (LLAMA | {"rope_scaling": LLAMA_3_1, "rope_parameters": LLAMA_3_1}, ValueError,
-         "config must have rope_scaling or rope_parameters; got both"),
-        (LLAMA | {"rope_parameters": {"partial_rotary_factor": 0.5, "rope_type": "default"}},
-         ValueError, 'rope_parameters of config: stretch must have the fields of "default"; '
-         "missing: none; unknown: partial_rotary_factor"),
-        (without(MISTRAL, "sliding_window"), ValueError,
-         "config must have the field sliding_window, null for none; got none"),
-        (MISTRAL | {"layer_types": ["full_attention"] * 3}, ValueError,
-         f"{UNSUPPORTED}layer_types"),
-        (QWEN | {"layer_types": ["full_attention"] * 2}, ValueError,
-         f"{TYPES}3 layers; got ['full_attention', 'full_attention']"),
-        (QWEN | {"layer_types": ["sliding_attention"] * 3}, TypeError,
-         "sliding_window of config must be a whole number; got None"),
-        (GPT_OSS | {"layer_types": ["full_attention", "linear_attention", "full_attention"]},
-         ValueError, f"{TYPES}3 layers; got ['full_attention', 'linear_attention', "
-         "'full_attention']"),
-        (without(GPT_OSS, "rope_scaling"), ValueError,
-         "config must have the field rope_scaling; got none"),
-        (GPT_OSS | {"num_experts_per_tok": 6}, ValueError,
-         "num_experts_per_tok of config must be at most num_local_experts, 5; got 6"),
-        (GEMMA | {"final_logit_softcapping": 30.0, "attn_logit_softcapping": 50.0}, ValueError,
-         f"{UNSUPPORTED}attn_logit_softcapping, final_logit_softcapping"),
-        (without(GEMMA, "hidden_activation"), ValueError,
-         "hidden_activation of config must be 'silu' or 'gelu' or 'gelu_pytorch_tanh' to be "
-         "supported; got None"),
-        (GPT_OSS | {"sliding_window_pattern": 2}, ValueError,
-         f"{UNSUPPORTED}sliding_window_pattern"),
-        (LLAMA | {"is_encoder_decoder": True}, ValueError,
-         "is_encoder_decoder of config must be False to be supported; got True"),
-        (GEMMA | {"use_bidirectional_attention": True}, ValueError,
-         "use_bidirectional_attention of config must be False to be supported; got True"),
-        (GEMMA | {"rope_scaling": None, "rope_parameters": {"rope_type": "default"}}, ValueError,
-         "rope_parameters of config must have the fields full_attention and sliding_attention; "
-         "got {'rope_type': 'default'}"),
-    ],
-)  # fmt: skip
-def test_a_configuration_that_is_not_supported_is_named(config, error, message):
-    with raises(error, message):
-        causal_lm(config, {})
 
 
 def test_arrays_that_do_not_fit_are_named(published):
@@ -452,7 +341,3 @@ def test_arrays_that_do_not_fit_are_named(published):
         with raises(ValueError, "lm_head.weight must equal model.embed_tokens.weight or be left "
                     "out, as tie_word_embeddings is true; got other numbers"):  # fmt: skip
             causal_lm(config, arrays | {"lm_head.weight": arrays["lm_head.weight"] + 1})
-    with raises(TypeError, "weights must be a dict; got list"):
-        causal_lm(config, [])
-    with raises(TypeError, "dtype must be float16, float32 or float64; got <class 'numpy.int64'>"):
-        causal_lm(config, arrays, dtype=int)

@@ -9,7 +9,8 @@ results.
 In `solutions.txt` a section `== checker(parameters)` holds right solutions (`+`) and wrong ones
 (`-`, with the start of what must be said). What follows on the line is returned; lines below are
 the body. `~3: text` stands for the section's first solution with another line 3, without text for
-that solution without the line, and `~3+ text` adds one after it.
+that solution without the line, and `~3+ text` adds one after it. The last sections are those of
+exercises without a checker (exercises.py).
 """
 
 import functools
@@ -28,10 +29,10 @@ import numpy as np
 import pytest
 
 import attnlib
-from attnlib import check, relative_position_bias, scaled_dot_product_attention, softmax
-from attnlib.check import Checker, Verdict, attempts
+from attnlib import check, scaled_dot_product_attention, softmax
+from attnlib.check import Checker, attempts
 from attnlib.check.advice import OVERFLOW
-from attnlib.check.attempts import Crash, parts, same
+from attnlib.check.attempts import same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -132,9 +133,6 @@ def test_every_planned_mistake_is_one_that_learners_make(name):
     assert [words for words in planned if not any(words in line for line in said)] == []
 
 
-# Unsolved, broken and odd
-
-
 @every_checker
 def test_unsolved_cells_are_called_unsolved(name):
     for body in "    pass", "None", "...", "NotImplemented", "    raise NotImplementedError":
@@ -210,48 +208,65 @@ def test_errors_name_the_function_and_its_inputs(name):
     assert [each for each in table()[name][0].split(", ") if each not in given] == []
 
 
+class MuteError(Exception):
+    """An error that cannot be printed."""
+
+    def __str__(self):
+        raise RuntimeError
+
+
+def stubborn(scores):
+    raise ValueError(f"no good: {object()}")
+
+
+def mute(scores):
+    raise MuteError
+
+
+def popping(model, sentence, start):
+    loss = check.mean_cross_entropy.right(model, sentence, start)
+    sentence.append(0)
+    return float(loss)
+
+
+COMMA = "The comma after what you return makes a tuple of it. Return the"
+THREE_AXES = Checker("", softmax, {"weights": "x"}, {"a batch": (np.ones((2, 3, 5)),)}, [])
+
+
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("checker", "function", "words"),
     [
-        ("softmax", "scores (3, 5)"),
-        ("causal_mask", "n_q = 5 and n_k = 5"),
-        ("padding_mask", "lengths [2, 5, 4] and n_k = 7"),
-        ("leak_test", "an attention function"),
-        ("mean_cross_entropy", "a model function, sentence = [3, 1, 4, 1, 5] and start = 6"),
+        (check.softmax, stubborn, "ValueError: no good: <object object at 0x...>"),
+        (check.softmax, mute, "Mute"),
+        (check.softmax, lambda scores: 1 / 0, "your function raised ZeroDivisionError: "),
+        (check.softmax, lambda scores: {}["key"], "when given scores (3, 5)."),
+        (check.causal_mask, lambda n_q, n_k: {}["key"], "when given n_q = 5 and n_k = 5."),
+        (check.leak_test, lambda attention: {}["key"], "when given an attention function."),
+        (check.padding_mask, lambda lengths, n_k: {}["key"],
+         "when given lengths [2, 5, 4] and n_k = 7."),
+        (check.mean_cross_entropy, lambda model, sentence, start: {}["key"],
+         "when given a model function, sentence = [3, 1, 4, 1, 5] and start = 6."),
+        (check.softmax, lambda scores: (softmax(scores),),
+         f"{COMMA} weights without a comma at the end."),
+        (check.leak_test, lambda attention: (True,), f"{COMMA} answer without"),
+        (check.softmax, lambda scores: (softmax(scores), scores),
+         "Return the weights only, as one array of shape (3, 5). You returned a tuple of 2 "
+         "arrays."),
+        (check.causal_mask, lambda n_q, n_k: np.tri(n_q, n_k) > 0 if n_q == n_k else None,
+         "your function returns None for n_q = 3, n_k = 7: a `return` is missing on the way that "
+         "these inputs take."),
+        (check.softmax, lambda scores: softmax(scores) + 0 * np.exp(scores * 1e6).max(),
+         "An exponential overflowed on the way."),
+        (check.mean_cross_entropy, popping, "changes its input sentence in place"),
+        (THREE_AXES, lambda x: 2 * softmax(x), "each entry of your weights is 2 times"),
+        (check.softmax, lambda scores: print(softmax(scores)),
+         "prints its result but returns None: end it with `return`"),
     ],
-)
-def test_inputs_are_described_by_their_shape_or_value(name, given):
-    assert repr(verdict(name, "{}['key']")).endswith(f"when given {given}.")
-
-
-def test_errors_keep_their_words_but_no_address():
-    def stubborn(scores):
-        raise ValueError(f"no good: {object()}")
-
-    verdict = check.softmax(stubborn)
-    assert "ValueError: no good: <object object at 0x...>" in repr(verdict)
-    assert repr(check.softmax(stubborn)) == repr(verdict)
-
-
-def test_an_error_that_cannot_be_printed():
-    class MuteError(Exception):
-        def __str__(self):
-            raise RuntimeError
-
-    def mute(scores):
-        raise MuteError
-
-    assert "Mute" in repr(check.softmax(mute))
-
-
-def test_lambdas_and_objects_have_no_name():
-    assert repr(check.softmax(lambda scores: 1 / 0)).startswith("your function raised Zero")
-
-    class Soft:
-        def __call__(self, scores):
-            return softmax(scores)
-
-    assert check.softmax(Soft())
+)  # fmt: skip
+def test_what_went_wrong_is_said_in_these_words(checker, function, words, capsys):
+    said = checker(function)
+    assert not said and words in repr(said) and repr(checker(function)) == repr(said)
+    assert capsys.readouterr() == ("", "")
 
 
 def test_an_interrupt_ends_the_check():
@@ -302,24 +317,7 @@ def test_what_a_learner_prints_is_not_shown(capsys):
 
     said = check.softmax(chatty)
     assert said and "What your function prints is not shown here" in repr(said)
-    said = check.softmax(lambda scores: print(softmax(scores)))
-    assert not said and "prints its result but returns None: end it with `return`" in repr(said)
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_missing_return_is_not_an_empty_function():
-    said = check.causal_mask(lambda n_q, n_k: np.tri(n_q, n_k) > 0 if n_q == n_k else None)
-    assert repr(said) == (
-        "your function returns None for n_q = 3, n_k = 7: a `return` is missing on the way that "
-        "these inputs take."
-    )
-
-
-def test_a_comma_too_many_is_named():
-    comma = "The comma after what you return makes a tuple of it. Return the"
-    said = check.softmax(lambda scores: (softmax(scores),))
-    assert repr(said) == f"{comma} weights without a comma at the end."
-    assert repr(check.leak_test(lambda attention: (True,))).startswith(f"{comma} answer without")
 
 
 @pytest.mark.parametrize("kind", [list, tuple])
@@ -336,13 +334,7 @@ def test_a_list_or_tuple_of_numbers_is_an_array_with_a_remark(kind):
     ):
         assert said and remark in repr(said)
     assert check.attention(lambda Q, K, V: [*scaled_dot_product_attention(Q, K, V)])
-
-
-def test_several_arrays_are_not_one():
-    said = check.softmax(lambda scores: (softmax(scores), scores))
-    assert not said and repr(said) == (
-        "Return the weights only, as one array of shape (3, 5). You returned a tuple of 2 arrays."
-    )
+    assert check.softmax(functools.partial(softmax))  # an object that can be called
 
 
 def test_an_object_that_fails_when_looked_at():
@@ -364,30 +356,10 @@ def test_an_object_that_fails_when_looked_at():
     assert "of type Thing" in repr(check.softmax(lambda scores: thing))
 
 
-def test_a_list_that_a_learner_changes():
-    def popping(model, sentence, start):
-        loss = check.mean_cross_entropy.right(model, sentence, start)
-        sentence.append(0)
-        return float(loss)
-
-    assert "changes its input sentence in place" in repr(check.mean_cross_entropy(popping))
-
-
 def test_numbers_that_look_alike_get_more_digits():
     said = check.scaled_scores(lambda Q, K: Q @ K.T / math.sqrt(Q.shape[1]) * (1 + 1e-6))
     expected, got = re.search(r"expected (\S+), got (\S+)\.$", repr(said)).groups()
     assert expected != got and float(got) == pytest.approx(float(expected), rel=1e-5)
-
-
-def test_results_of_three_axes_are_judged():
-    three = Checker("", softmax, {"weights": "x"}, {"a batch": (np.ones((2, 3, 5)),)}, [])
-    said = three(lambda x: 2 * softmax(x))
-    assert not said and "each entry of your weights is 2 times" in repr(said)
-
-
-def test_a_checker_needs_cases():
-    with pytest.raises(ValueError, match="needs cases and returns; got 0 and 1"):
-        Checker("", len, {"length": "of it"}, {}, [])
 
 
 def test_warnings_are_not_leaked_and_settings_are_kept():
@@ -407,14 +379,6 @@ def test_warnings_are_not_leaked_and_settings_are_kept():
         assert set(np.geterr().values()) == {"raise"}
 
 
-def test_an_overflow_is_mentioned():
-    cell = "    P = np.exp(scores)\n    return P / P.sum(axis=1, keepdims=True) + 0 * P.max()"
-    assert repr(verdict("softmax", cell)).endswith(
-        "there is NaN in your weights, first in row 0, column 0 (counted from 0). "
-        "An exponential overflowed on the way."
-    )
-
-
 def test_a_result_that_changes_later_is_kept():
     buffer = np.empty((3, 5))
 
@@ -425,15 +389,6 @@ def test_a_result_that_changes_later_is_kept():
         return buffer.astype(scores.dtype, copy=False)
 
     assert check.softmax(lazy)
-
-
-def test_verdicts_are_values():
-    assert Verdict(True, "Right.") == Verdict(True, "Right.")
-    assert bool(Verdict(True, "Right.")) and not Verdict(False, "No.")
-    assert f"{Verdict(False, 'No.')}" == "No."
-
-
-# The checkers themselves
 
 
 @functools.cache
@@ -461,25 +416,6 @@ def test_no_two_mistakes_give_the_same_results(name):
             assert not all(map(same, results, others)), (words, other_words)
 
 
-def gap(result, wanted):
-    """Return the largest difference of two results: 1 where they cannot be compared."""
-    pairs = [*zip(parts(result), parts(wanted), strict=False)]
-    if len(parts(result)) != len(parts(wanted)) or any(
-        isinstance(part, Crash) or part.shape != target.shape for part, target in pairs
-    ):
-        return 1
-    with np.errstate(all="ignore"):
-        return max(np.nan_to_num(abs(part * 1.0 - target), nan=1).max() for part, target in pairs)
-
-
-@every_checker
-def test_mistakes_are_far_from_right(name):
-    checker = getattr(check, name)
-    for words, mistake in checker.wrong_answers():
-        gaps = map(gap, answers(checker, mistake), answers(checker))
-        assert max(gaps) > 0.05, words  # no tolerance could let it pass
-
-
 # Checkers whose functions take no floats, or return none.
 WITHOUT_FLOATS = {
     *("causal_mask", "padding_mask", "leak_test", "mean_cross_entropy", "sinusoidal_positions"),
@@ -502,147 +438,3 @@ def test_float64_from_float32_is_remarked_upon(name):
 
 
 # The weights that the plain inputs of each checker lead to.
-WEIGHTS = {
-    "weighted_average": lambda x: softmax(np.outer(x, x)),
-    "softmax": softmax,
-    "attention_for_one_query": lambda q, K, V: softmax((K @ q / math.sqrt(len(q)))[None]),
-    "attention": lambda Q, K, V: scaled_dot_product_attention(Q, K, V)[1],
-    "scaled_scores": lambda Q, K: softmax(Q @ K.T / math.sqrt(Q.shape[1])),
-    "masked_softmax": lambda S, mask: softmax(np.where(mask, S, -np.inf)),
-    "relative_bias": lambda S, table: softmax(S + relative_position_bias(table[None], *S.shape)[0]),
-    "cross_attention": lambda X, M, W_Q, W_K, W_V: softmax(
-        X @ W_Q @ (M @ W_K).T / math.sqrt(W_K.shape[1])
-    ),
-    "cached_attention": lambda X, keys, values, W_Q, W_K, W_V: scaled_dot_product_attention(
-        X @ W_Q,
-        K := np.vstack([keys, X @ W_K]),
-        K,
-        np.tri(len(X), len(K), len(keys)) > 0,
-    )[1],
-    "online_softmax": lambda s, V, block: softmax(s[None]),
-    "softmax_backward": lambda A, dA: A,
-}
-
-
-@pytest.mark.parametrize("name", WEIGHTS)
-def test_plain_inputs_do_not_saturate_softmax(name):
-    plain, second = [*getattr(check, name).cases.values()][:2]
-    for inputs in (plain, second):
-        weights = WEIGHTS[name](*inputs)
-        weights = weights[weights.sum(axis=1) > 0]
-        assert weights.max() < 0.9
-        entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(axis=1)
-        most = np.log((weights > 0).sum(axis=1))
-        assert (entropy / most).min() > 0.3 and (entropy / most).mean() > 0.6
-
-
-def is_prime(n):
-    return n > 1 and all(n % divisor for divisor in range(2, n))
-
-
-@every_checker
-def test_sizes_are_distinct_primes(name):
-    plain, second, *_ = getattr(check, name).cases.values()
-    if name == "causal_mask":
-        plain = second  # its first inputs are square, as self-attention is
-    sizes = {
-        "weighted_average": lambda x: x.shape,
-        "attention_for_one_query": lambda q, K, V: (*K.shape, V.shape[1]),
-        "attention": lambda Q, K, V: (len(Q), *K.shape, V.shape[1]),
-        "scaled_scores": lambda Q, K: (len(Q), *K.shape),
-        "padding_mask": lambda lengths, n_k: (len(lengths), n_k),
-        "causal_mask": lambda n_q, n_k: (n_q, n_k),
-        "leak_test": lambda attention: (5, 7, 3),
-        "split_heads": lambda x, n_heads: (n_heads, len(x), x.shape[1] // n_heads),
-        "sinusoidal_positions": lambda n, d_model: (n, d_model // 2),  # d_model is even
-        "relative_bias": lambda S, table: (*S.shape, len(table)),
-        "rotary": lambda x, positions: (len(x), x.shape[1] // 2),  # d is even
-        "cross_attention": lambda X, M, W_Q, W_K, W_V: (
-            *X.shape,
-            *M.shape,
-            W_K.shape[1],
-            W_V.shape[1],
-        ),
-        "cached_attention": lambda X, keys, values, *_: (*X.shape, *keys.shape, values.shape[1]),
-        "online_softmax": lambda s, V, block: (*V.shape, block),
-        "merge_parts": lambda m_1, l_1, o_1, *_: o_1.shape,
-        "count_pages": lambda lengths, shared, size: (len(lengths), shared, size),
-        "mean_cross_entropy": lambda model, sentence, start: (len(sentence), model([0]).shape[1]),
-        "sample_tokens": lambda logits, temperature, draws: (len(logits), len(draws)),
-        "top_k": lambda probabilities, k: (len(probabilities), k),
-        "write_with_cache": lambda model, tokens, n: (len(tokens), n, len(model.table)),
-        "grouped_attention": lambda queries, keys, values: (
-            len(queries) // len(keys),
-            *keys.shape,
-            queries.shape[1],
-            values.shape[2],
-        ),
-    }.get(name, lambda scores, *_: scores.shape)(*plain)
-    assert len(set(sizes)) == len(sizes) and all(map(is_prime, sizes))
-
-
-def test_the_masks_of_masked_softmax_block_and_let_through():
-    (_, mask), (_, empty), *_ = check.masked_softmax.cases.values()
-    assert (2 <= mask.sum(axis=1)).all() and (mask.sum(axis=1) < 7).any()
-    assert (mask.sum(axis=0) < 5).any()
-    assert not empty[2].any() and empty.any(axis=1).sum() == 4
-
-
-def test_numbers_name_their_place():
-    (x, _), *_ = check.split_heads.cases.values()
-    (heads,), *_ = check.merge_heads.cases.values()
-    assert x[2, 13] == 213 and len(np.unique(x)) == x.size
-    assert np.array_equal(np.hstack(heads), x)
-
-
-def test_offsets_leave_the_table_and_stay_within_it():
-    reach = [
-        (1 - len(S), S.shape[1] - 1, len(table) // 2)
-        for S, table in check.relative_bias.cases.values()
-    ]
-    within, beyond, before, *_ = reach
-    assert -within[2] <= within[0] and within[1] <= within[2]
-    assert beyond[0] < -beyond[2] and beyond[2] < beyond[1]
-    # Without a clip these indices are valid: they come round, and no error tells.
-    assert -2 * before[2] - 1 <= before[0] + before[2] < 0 and before[1] <= before[2]
-
-
-def test_epsilon_counts_in_rows_of_small_spread():
-    x, gamma, beta = check.layer_norm.cases["rows of small spread"]
-    assert (x.var(axis=1) < 1e-5).all()
-    right = check.layer_norm.right(x, gamma, beta)
-    outside = gamma * (x - x.mean(1, keepdims=True)) / (x.std(1, keepdims=True) + 1e-5) + beta
-    assert np.abs(outside - right).max() > 1
-
-
-def test_the_maximum_of_online_softmax_rises_and_stays():
-    s, _, block = check.online_softmax.cases["seven keys in blocks of 2"]
-    largest = [s[i : i + block].max() for i in range(0, len(s), block)]
-    running = np.maximum.accumulate(largest)
-    assert len(s) % block and len(set(running)) > 1 and (largest < running).any()
-
-
-def test_the_attention_functions_leak_as_they_say():
-    leaks = dict(zip(check.leak_test.cases, answers(check.leak_test), strict=True))
-    assert [name for name, leak in leaks.items() if not leak] == [
-        "causal attention",
-        "an attention whose output is always zero",
-        "an attention that gives each token its own value",
-        "an attention that gives each token the value before it",
-    ]
-    assert len(leaks) == 22
-
-
-def test_a_checker_is_only_a_list():
-    """A new checker is a right answer, the name of its result, inputs and mistakes."""
-    double = Checker(
-        "Check the double of a number.",
-        right=lambda number: 2 * number,
-        returns={"double": "one number"},
-        cases={"three": (np.array([3.0]),)},
-        mistakes=["You squared it.", lambda number: number**2],
-    )
-    assert double(lambda number: number + number)
-    assert repr(double(lambda number: number * number)) == "You squared it."
-    assert "expected 6, got 5" in repr(double(lambda number: number + 2))
-    assert double.__doc__ == "Check the double of a number."

@@ -10,14 +10,14 @@ from unittest.mock import patch
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from docutils.parsers.rst import DirectiveError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
-from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from _ext.course import chapters as course
+from _ext.course import contents
 from tests.conftest import ROOT
-from tests.helpers import raises
+from tests.helpers import raises, sphinx_build
 from tools.refresh import KERNEL
 
 TOC = """\
@@ -111,33 +111,18 @@ def build(book):
     extensions += ["_ext.widgets.page"]
     settings = {
         "extensions": extensions,
-        "nb_execution_mode": "off",
         "myst_enable_extensions": ["attrs_inline", "colon_fence"],
         "myst_heading_anchors": 3,
         "exclude_patterns": ["README.md", "_build"],
-        "html_theme": "basic",
     }
     out = book / "_build" / "html"
-    with living_objects_alone(), patch_docutils(), docutils_namespace():
-        app = Sphinx(
-            book,
-            None,
-            out,
-            out.parent / "doctrees",
-            "html",
-            settings,
-            None,
-            None,
-            warningiserror=True,
-        )
-        app.build()
+    with living_objects_alone():
+        sphinx_build(book, out, settings)
     return {path.stem: path.read_text(encoding="utf-8") for path in out.rglob("*.html")}
 
 
 def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
     refresh(book)
-    before = build(book)
-    assert "Columns" not in "".join(before.values())
     add_chapter(book)
     assert refresh(book) == ["01-rows.ipynb", "02-columns.ipynb", "README.md"]
     after = build(book)
@@ -190,15 +175,6 @@ def test_a_chapter_is_added_by_its_notebook_and_a_line_in_the_contents(book):
         assert exercise.find_parent("section").h2.get_text().startswith("Exercises")
 
 
-def test_the_stored_parts_of_this_book_are_those_of_its_chapters():
-    assert [str(path) for path in course.stale(ROOT)] == [], "run `make refresh`"
-
-
-def test_the_contents_name_every_chapter():
-    listed = {chapter.path for chapter in course.read(ROOT)}
-    assert listed == {*(ROOT / "chapters").glob("*.ipynb")}
-
-
 LINKS = """\
 [Chapter 7](chapters/01-rows.ipynb#sum-a-row), [chapter 7](chapters/02-columns.ipynb)'s sum, and
 [chapters 7](chapters/01-rows.ipynb) to [7](chapters/02-columns.ipynb);
@@ -231,13 +207,6 @@ def test_links_to_chapters_follow_their_numbers(book):
     assert museum == (book / "faq.md").read_text("utf-8") == RENEWED
 
 
-def test_a_link_to_a_chapter_that_is_gone_is_named(book):
-    (book / "faq.md").write_text("See [chapter 4](chapters/04-sums.ipynb).", "utf-8")
-    message = "faq.md: it links to 04-sums.ipynb, which _toc.yml does not list"
-    with raises(course.ChapterError, message):
-        course.stale(book)
-
-
 def add_part(book, name):
     """Begin a part before the second chapter."""
     toc = (book / "_toc.yml").read_text("utf-8")
@@ -262,26 +231,36 @@ def test_a_part_has_its_name_in_the_readme_and_its_card_on_the_start_page(book):
     ]
 
 
-def test_a_part_without_a_promise_is_named(book):
+def test_what_authors_leave_out_is_named(book):
     add_chapter(book)
     add_part(book, "The sky")
     message = "_ext/course/chapters.py: PROMISES needs the part 'The sky' of _toc.yml"
     with raises(course.ChapterError, message):
         course.cards(course.read(book))
+    (book / "faq.md").write_text("See [chapter 4](chapters/04-sums.ipynb).", "utf-8")
+    message = "faq.md: it links to 04-sums.ipynb, which _toc.yml does not list"
+    with raises(course.ChapterError, message):
+        course.stale(book)
+    (book / "README.md").write_text("# A book\n", encoding="utf-8")
+    message = "README.md needs <!-- chapters --> and <!-- end of chapters -->"
+    with raises(course.ChapterError, message):
+        course.stale(book)
+    directive = contents.Chapters.__new__(contents.Chapters)
+    directive.arguments = ["all"]
+    with pytest.raises(DirectiveError) as refused:
+        directive.run()
+    needed = "needed one of begin, cards, progress, plan, short-plan, exercises; got all"
+    assert refused.value.msg == needed
 
 
-def test_each_part_has_a_promise_and_a_picture_and_nothing_else_has():
+def test_this_book_is_whole():
+    assert [str(path) for path in course.stale(ROOT)] == [], "run `make refresh`"
+    listed = {chapter.path for chapter in course.read(ROOT)}
+    assert listed == {*(ROOT / "chapters").glob("*.ipynb")}
     parts = list(course.parts_of(course.read()))
     assert parts == list(course.PROMISES)
     pictures = sorted(path.stem for path in (ROOT / "_ext" / "course" / "parts").iterdir())
     assert pictures == sorted(course.picture_of(part).stem for part in parts)
-
-
-@pytest.mark.parametrize(
-    ("minutes", "said"), [(5, "5 min"), (60, "1 h"), (65, "1 h 5 min"), (150, "2 h 30 min")]
-)
-def test_times_are_said_in_hours_and_minutes(minutes, said):
-    assert course.hours(minutes) == said
 
 
 def test_what_is_stored_is_stable_and_a_chapter_that_goes_is_forgotten(book):
@@ -303,9 +282,6 @@ def test_predictions_and_the_questions_of_the_quiz_are_counted(book):
     assert chapter.questions == {"row-guess": 1, "rows-quiz": 3}
 
 
-# --- code that stands open ---------------------------------------------------------------------
-
-
 def tagged(source, *tags, **metadata):
     """Return a cell of code with tags."""
     return new_code_cell(source, metadata={"tags": list(tags), **metadata})
@@ -320,9 +296,6 @@ def test_what_a_tag_closes_on_the_page_is_closed_in_jupyter(book):
     both = {"outputs_hidden": True, "source_hidden": True}
     found = [cell.metadata.get("jupyter") for cell in chapter.notebook.cells[1:5]]
     assert found == [{"source_hidden": True}, both, both, None]
-
-
-# --- what a chapter may lack ---------------------------------------------------------------------
 
 
 NEEDED = "'click', 'reading', 'practice', 'needs', 'map'"
@@ -356,33 +329,7 @@ def test_what_a_chapter_lacks_is_named_in_one_line(book, change, message):
     with raises(course.ChapterError, f"chapters/01-rows.ipynb: {message}"):
         chapters = course.read(book)
         course.stale(book), course.term_plan(chapters), course.progress(chapters)
-
-
-def test_a_build_ends_with_that_line(book):
-    spoilt = notebook("Rows")
-    del spoilt.metadata["attention_by_hand"]
-    nbformat.write(spoilt, book / "chapters" / "01-rows.ipynb")
-    with raises(
-        ExtensionError,
-        f"chapters/01-rows.ipynb: the metadata attention_by_hand need {NEEDED}",
-    ):
-        build(book)
-
-
-def test_a_readme_without_its_marks_is_named(book):
-    (book / "README.md").write_text("# A book\n", encoding="utf-8")
-    with raises(
-        course.ChapterError, "README.md needs <!-- chapters --> and <!-- end of chapters -->"
-    ):
-        course.stale(book)
-
-
-def test_a_directive_that_asks_for_something_else_is_named(book):
-    (book / "index.md").write_text("# A book\n\n:::{chapters} all\n:::\n", encoding="utf-8")
-    with pytest.raises(
-        Exception, match="needed one of begin, cards, progress, plan, short-plan, exercises"
-    ):
-        build(book)
+    assert issubclass(course.ChapterError, ExtensionError)  # with which a build ends in one line
 
 
 def test_a_week_takes_what_readers_took_and_no_more_than_it_may(book):

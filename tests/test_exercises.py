@@ -34,22 +34,15 @@ def run(source, exercise=None, before="", earlier=()):
     return SimpleNamespace(**answer, output="".join(pieces))
 
 
-# ------------------------------------------------------------------- the exercises of the course
-
-
 @every_exercise
 def test_each_solution_is_right_and_each_start_is_not(chapter, exercise):
+    """And the page says of the start what the notebook shows."""
     assert run(exercises.right(exercise), exercise).passed
     start = run(exercise.start, exercise)
     assert start.passed is False and start.message.startswith("Not ")
-
-
-@every_exercise
-def test_the_page_uses_the_words_of_the_notebook(chapter, exercise):
-    cells = json.loads((ROOT / "chapters" / f"{chapter}.ipynb").read_text("utf-8"))["cells"]
-    outputs = next(c["outputs"] for c in cells if "".join(c["source"]) == exercise.judge)
-    stored = "".join(outputs[-1]["data"]["text/plain"])
-    assert stored in run(exercise.start, exercise).message
+    cells = read(ROOT / "chapters" / f"{chapter}.ipynb").cells
+    (stored,) = (c.outputs for c in cells if c.source == exercise.judge)
+    assert "".join(stored[-1]["data"]["text/plain"]) in start.message
 
 
 @every_exercise
@@ -71,9 +64,6 @@ def test_an_exercise_without_a_verdict_runs_as_it_stands():
     for exercise in found:
         answer = run(exercise.start, exercise)
         assert answer.passed is None and answer.message == ""
-
-
-# ------------------------------------------------------------------------------- what goes along
 
 
 def notebook(*sources):
@@ -114,13 +104,10 @@ def test_an_exercise_takes_along_what_its_cells_need_and_no_more():
     ]
 
 
-def test_a_name_inside_of_a_function_is_not_one_of_the_chapter():
-    judge = "def twice(x): return x + x\nmy_double(2) == twice(2)"
-    exercise = found("x = torch.ones(2)", TASK, START, judge)
-    assert exercise.lacking == () and "ones" not in exercise.before
-
-
 def test_what_a_page_has_not_is_named():
+    judge = "def twice(x): return x + x\nmy_double(2) == twice(2)"
+    inner = found("x = torch.ones(2)", TASK, START, judge)
+    assert inner.lacking == ()  # a name inside of a function is not one of the chapter
     for needs in "torch.ones(2)", "c", "deep()":
         chapter = "c = torch.ones(2)\ndef deep(): return c"
         exercise = found(chapter, TASK, START, f"my_double(2) == {needs}")
@@ -131,13 +118,8 @@ def test_a_cell_to_change_has_the_name_of_its_task_and_no_verdict():
     exercise = found(TASK, "n = 3\nprint(n * a)", "#### A word\n\nThen this.", "%print(6)")
     assert (exercise.key, exercise.name, exercise.judge) == ("the-double", "", "")
     assert run(exercise.start, exercise).output == "6\n"
-
-
-def test_only_exercises_are_exercises():
-    shown = exercises_of(notebook(FIRST, START, TASK, "%1 + 1", "## Quiz", "a + 1"))
-    assert shown == []
-    demonstration = exercises_of(notebook(FIRST, TASK, "print(torch.ones(2))"))
-    assert demonstration == []
+    assert exercises_of(notebook(FIRST, START, TASK, "%1 + 1", "## Quiz", "a + 1")) == []
+    assert exercises_of(notebook(FIRST, TASK, "print(torch.ones(2))")) == []  # a demonstration
 
 
 def test_the_archive_runs_where_there_is_nothing_but_numpy(tmp_path):
@@ -195,9 +177,6 @@ def test_a_page_without_what_it_takes_sends_readers_to_the_notebook(
     assert note or json.loads(kept)["data"] == []
 
 
-# -------------------------------------------------------------------------------- how a run ends
-
-
 @pytest.mark.parametrize(
     ("source", "message", "lines"),
     [
@@ -238,14 +217,11 @@ def test_an_error_inside_of_the_checker_shows_the_line_too():
     assert missing.message == "The checker looks for my_softmax, and there is none: keep that name."
 
 
-def test_prints_warnings_and_the_last_value_are_shown():
+def test_what_is_printed_is_shown_to_the_end_of_a_page():
     answer = run("print(1, end='')\nprint(2)\nnp.ones(2) / 0\nnp.arange(3)")
     assert answer.output.splitlines() == [
         "12", "Line 3: RuntimeWarning: divide by zero encountered in divide", "array([0, 1, 2])",
     ]  # fmt: skip
-
-
-def test_output_ends_at_a_page_of_it():
     end = "... the rest is left out."
     for many in "for i in range(999): print(i)", "print('\\n'.join(map(str, range(999))))":
         lines = run(many).output.splitlines()
@@ -270,9 +246,11 @@ def test_a_run_leaves_nothing_behind():
     assert None not in (runner.judged, runner.mend)
     assert answer.message == "NameError: name 'kept' is not defined"
     assert run("np.random.rand()").output == run("np.random.rand()").output
+    rule = "def f(tokens, i):\n    attnlib.judging._best_fixed = attnlib.judge = None\n    return 0"
+    run(f"{rule}\njudge(f, 'encoder', 0, 2)", before=JUDGE)
+    answer = run("judge(lambda tokens, i: i - 1, 'encoder', 0, 2)", before=JUDGE)
+    assert answer.passed is None and "your rule     1.00       1.00" in answer.output
 
-
-# ------------------------------------------------------------------------------ rules for heads
 
 JUDGE = "from attnlib import judge"
 
@@ -296,13 +274,3 @@ def test_a_rule_that_is_none_ends_in_one_clear_line(rule, message, lines):
     assert not answer.passed and answer.message.startswith(message)
     assert len(answer.lines) == len(lines)
     assert all(line.startswith(said) for line, said in zip(answer.lines, lines, strict=True))
-
-
-def test_a_hostile_rule_changes_no_later_judgment():
-    spoil = (
-        "def f(tokens, i):\n    attnlib.judging._best_fixed = attnlib.judge = None\n    return 0"
-    )
-    run(f"{spoil}\njudge(f, 'encoder', 0, 2)", before=JUDGE)
-    right = "judge(lambda tokens, i: i - 1, 'encoder', 0, 2)"
-    answer = run(right, before=JUDGE)
-    assert answer.passed is None and "your rule     1.00       1.00" in answer.output

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib import MixtureOfExperts, SwiGLU
-from tests.helpers import BATCH, D_FF, D_MODEL, DTYPES, N, raises, steady, tokens
+from tests.helpers import BATCH, D_FF, D_MODEL, DTYPES, N, steady, tokens
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -51,7 +51,7 @@ def test_equals_torch(dtype, parity):
     parity("MixtureOfExperts", "none", moe(x), expected.numpy())
 
 
-@steady
+@settings(steady, max_examples=20)
 @given(st.integers(1, EXPERTS), st.integers(0, 20))
 def test_each_token_asks_k_experts_and_no_other(k, seed):
     moe, x = mixture(k=k), tokens(BATCH, N, D_MODEL, seed=seed)
@@ -80,9 +80,3 @@ def test_nan_stays_in_its_token_and_nothing_is_nothing():
 
 def of_width(d_model):
     return SwiGLU(*np.ones((2, d_model, 4)), np.ones((4, d_model)))
-
-
-def test_refuses_tokens():
-    for call in (mixture(), mixture().route):
-        with raises(ValueError, "x must be as wide as the layer, 22; got shape (3, 5)"):
-            call(np.ones((3, 5)))

@@ -8,6 +8,7 @@ import json
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from docutils import nodes
 from docutils.parsers.rst import DirectiveError
@@ -21,8 +22,7 @@ from _ext.math import stylesheet as math_fonts
 from _ext.pages import head, highlight
 from _ext.widgets import page as widget_slot
 from attnlib import palette
-
-# --- figures -------------------------------------------------------------------------------------
+from tests.test_palette import contrast
 
 
 @pytest.fixture(scope="module")
@@ -47,21 +47,17 @@ def svg(inside, attributes='width="10pt" height="5pt"'):
     return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}>{inside}</svg>'
 
 
-def test_a_figure_takes_the_roles_of_the_page(drawing):
-    inlined = figures.inline_svg(drawing, "A line", "f1-")
-    assert "var(--query)" in inlined and "var(--key)" in inlined
-    assert palette.light("query") not in inlined and palette.light("key") not in inlined
-    assert "fill:var(--ink)" in inlined  # unsaid black
-    assert "DejaVu" not in inlined and "var(--font-text)" in inlined
-
-
-def test_a_figure_is_well_formed_and_carries_no_metadata(drawing):
+def test_a_figure_takes_the_roles_of_the_page_and_carries_no_metadata(drawing):
     inlined = figures.inline_svg(drawing, 'Says "A < B & C"', "f1-")
     root = ElementTree.fromstring(inlined)
     assert root.get("role") == "img" and root.get("aria-label") == 'Says "A < B & C"'
     assert (root.get("width"), root.get("height")) == ("480", "288")
     assert root.get("viewBox") == "0 0 360 216"
     assert not re.search(r"<\?xml|DOCTYPE|metadata|<style|matplotlib", inlined, re.I)
+    assert "var(--query)" in inlined and "var(--key)" in inlined
+    assert palette.light("query") not in inlined and palette.light("key") not in inlined
+    assert "fill:var(--ink)" in inlined  # unsaid black
+    assert "DejaVu" not in inlined and "var(--font-text)" in inlined
 
 
 def test_two_figures_on_a_page_share_no_id(drawing):
@@ -91,20 +87,11 @@ def test_two_figures_on_a_page_share_no_id(drawing):
 def test_what_is_no_drawing_is_refused(inside):
     with pytest.raises(figures.SvgError):
         figures.inline_svg(svg(inside), "x", "f1-")
-
-
-def test_an_embedded_picture_passes():
-    inlined = figures.inline_svg(svg('<image href="data:image/png;base64,AAAA"/>'), "x", "f1-")
-    assert "data:image/png;base64,AAAA" in inlined
-
-
-@pytest.mark.parametrize("attributes", ["", 'width="100%" height="5"'])
-def test_a_figure_without_a_size_is_refused(attributes):
-    with pytest.raises(figures.SvgError, match="width and a height"):
-        figures.inline_svg(svg("", attributes), "x", "f1-")
-
-
-# --- mathematics ---------------------------------------------------------------------------------
+    picture = '<image href="data:image/png;base64,AAAA"/>'
+    assert "data:image/png;base64,AAAA" in figures.inline_svg(svg(picture), "x", "f1-")
+    for attributes in ("", 'width="100%" height="5"'):
+        with pytest.raises(figures.SvgError, match="width and a height"):
+            figures.inline_svg(svg("", attributes), "x", "f1-")
 
 
 @pytest.fixture(scope="module")
@@ -146,27 +133,10 @@ def test_the_cache_keeps_what_is_used(cache):
     assert again.stylesheet == cache.stylesheet
     assert "_engine" not in vars(again.mathjax)  # nothing had to start
     assert list(cache.path.parent.iterdir()) == [cache.path]
-
-
-@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"version": "other"}', "\0\0"])
-def test_a_damaged_cache_is_ignored(cache, damage):
-    cache.path.write_text(damage)
-    assert mathematics.FormulaCache(cache.path).formulas == {}
-
-
-def test_a_cache_of_another_version_is_ignored(cache):
-    cache.get("x", False)
-    cache.save({("x", False)})
-    stored = json.loads(cache.path.read_text())
-    cache.path.write_text(json.dumps(stored | {"version": "0"}))
-    assert mathematics.FormulaCache(cache.path).formulas == {}
-
-
-def test_braces_in_strings_do_not_end_a_rule():
-    rules = math_fonts.parse_rules(
-        'a::before { content: "{"; } b { color: red; } c { content: "\\"}"; }'
-    )
-    assert [selector for selector, _ in rules] == ["a::before", "b", "c"]
+    other = json.dumps(json.loads(cache.path.read_text()) | {"version": "0"})
+    for damaged in (other, "", "{", "[]", "null", '{"version": "other"}', "\0\0"):
+        cache.path.write_text(damaged)
+        assert mathematics.FormulaCache(cache.path).formulas == {}
 
 
 def test_only_rules_that_can_match_are_kept():
@@ -179,6 +149,9 @@ def test_only_rules_that_can_match_are_kept():
     formula = '<mjx-mi><mjx-c class="mjx-c51 TEX-I"></mjx-c></mjx-mi>'
     kept = [selector for selector, _ in math_fonts.used_rules(css, [formula])]
     assert kept == ["mjx-c.mjx-c51.TEX-I::before", "mjx-c.mjx-c51::before", "mjx-mi > mjx-c"]
+    braces = 'a::before { content: "{"; } b { color: red; } c { content: "\\"}"; }'
+    rules = math_fonts.parse_rules(braces)
+    assert [selector for selector, _ in rules] == ["a::before", "b", "c"]
 
 
 def test_the_stylesheet_is_small_complete_and_always_the_same(cache, tmp_path):
@@ -216,9 +189,6 @@ def test_lines_and_paragraphs_of_tex_become_rows():
     assert mathematics.tex_of(nodes.math("x", "x")) == ("x", False)
 
 
-# --- head and highlight --------------------------------------------------------------------------
-
-
 def test_the_policy_allows_the_scripts_of_the_page_and_no_other():
     text = head.with_policy(
         "<html><head><meta charset='utf-8'></head><body><script>go();</script>"
@@ -252,30 +222,20 @@ def test_code_is_marked_where_it_shows_and_nowhere_else():
     assert html.unescape(re.sub(r"<[^>]*>", "", written)) == code + "\n" * written.count("</pre>")
 
 
-def test_what_is_plain_by_day_is_plain_by_night():
-    by_day, by_night = (
-        {kind for kind, look in style if look == style.style_for_token(Text)}
-        for style in (highlight.Light, highlight.Dark)
-    )
-    assert by_day == by_night and Name in by_day and Keyword not in by_day
-
-
-def luminance(color):
-    """The relative luminance of a color, by WCAG."""
-    parts = (int(color[i : i + 2], 16) / 255 for i in (0, 2, 4))
-    linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
-    return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
 @pytest.mark.parametrize(
     ("style", "ground"), [(highlight.Light, "f5f5f5"), (highlight.Dark, "1b1c1e")]
 )
 def test_comments_are_softest_and_can_be_read(style, ground):
-    def contrast(kind):
-        light = sorted(luminance(x) for x in (style.style_for_token(kind)["color"], ground))
-        return (light[1] + 0.05) / (light[0] + 0.05)
+    def found(kind):
+        colors = style.style_for_token(kind)["color"], ground
+        return contrast(*(np.array([*bytes.fromhex(color)]) / 255 for color in colors))
 
-    assert contrast(Text) > contrast(String) > contrast(Comment) == contrast(String.Doc) > 4.5
+    assert found(Text) > found(String) > found(Comment) == found(String.Doc) > 4.5
+    by_day, by_night = (
+        {kind for kind, look in each if look == each.style_for_token(Text)}
+        for each in (highlight.Light, highlight.Dark)
+    )
+    assert by_day == by_night and Name in by_day and Keyword not in by_day
     roles = {
         color.strip("#")
         for role in ("query", "key", "value", "weight")

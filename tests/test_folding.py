@@ -5,8 +5,8 @@ import json
 
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, writes
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from tests.helpers import sphinx_build
 
 
 def code(source, *tags, prompt=None, shows=None):
@@ -37,16 +37,10 @@ def page(folder, *cells):
     (folder / "index.ipynb").write_text(writes(notebook), encoding="utf-8")
     settings = {
         "extensions": ["myst_nb", "_ext.content.folding"],
-        "nb_execution_mode": "off",
         "myst_enable_extensions": ["colon_fence"],
-        "html_theme": "basic",
     }
     out = folder / "_build"
-    with patch_docutils(), docutils_namespace():
-        app = Sphinx(
-            folder, None, out, out / "doctrees", "html", settings, None, None, warningiserror=True
-        )
-        app.build()
+    sphinx_build(folder, out, settings)
     return BeautifulSoup((out / "index.html").read_text(encoding="utf-8"), "html.parser")
 
 

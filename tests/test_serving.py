@@ -1,11 +1,10 @@
 """The simulated server: its laws, passes worked out by hand, and the rule that accepts drafts."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attnlib import serving
@@ -30,6 +29,7 @@ SETTINGS = st.builds(
     at_once=st.integers(1, 31),
     **dict.fromkeys(serving.IDEAS, st.booleans()),
 )
+LONG = Settings(requests=23, prompt=700, output=300, rate=1000.0, paged=True, continuous=True)
 # Memory for as few pages as one longest request needs, with what stays spare, and a few more.
 CROWDED = st.integers(0, 700)
 
@@ -42,55 +42,35 @@ def server(given, more=10_000):
 
 
 @some
+@example(given=LONG, more=0)  # which preempts
 @given(given=SETTINGS, more=CROWDED)
-def test_no_request_is_lost_and_none_is_answered_twice(given, more):
-    done = server(given, more).run()
-    assert not (done.coming or done.waiting or done.running or done.resting)
-    for request in done.requests:
-        assert request.written == request.output
-        assert request.arrival < request.first <= request.last <= done.clock
-    assert sum(p["written"] for p in done.passes) == sum(r.output for r in done.requests)
-    # Each token after the first of its request is one time between tokens.
-    assert sum(n for _, n in done.gaps) == sum(r.output - 1 for r in done.requests)
+def test_no_request_no_page_and_no_work_is_lost_or_counted_twice(given, more):
+    """What went through the model is what the caches held, with what was lost or drafted in vain.
 
-
-@some
-@given(given=SETTINGS, more=CROWDED)
-def test_all_pages_come_back_and_there_are_never_more_than_fit(given, more):
+    The last token of an answer is never read.
+    """
     done = server(given, more)
     while done.coming or done.waiting or done.running:
         done.step()
         taken = sum(r.pages for r in done.requests) + done.prefix_pages
         assert 0 <= done.free == done.pages - taken
         for request in done.running:
-            own = request.kept - done.prefix
-            assert own <= request.pages * serving.PAGE
+            assert request.kept - done.prefix <= request.pages * serving.PAGE
         assert done.prefix_kept <= done.prefix_pages * serving.PAGE
-    assert done.free + done.prefix_pages == done.pages
-    assert all(not r.pages for r in done.requests)
-
-
-@some
-@given(given=SETTINGS, more=CROWDED)
-def test_no_work_is_counted_twice(given, more):
-    """What went through the model is what the caches held, with what was lost or drafted in vain.
-
-    The last token of an answer is never read.
-    """
-    done = server(given, more).run()
+    assert not done.resting and done.free + done.prefix_pages == done.pages
     for r in done.requests:
+        assert r.written == r.output and not r.pages
+        assert r.arrival < r.first <= r.last <= done.clock
         assert r.computed + r.skipped == r.prompt + r.output - 1 + r.lost + r.rejected
         assert done.preempted or not r.lost
         assert given.speculative or not r.rejected
         assert done.prefix or not r.skipped
+    assert sum(p["written"] for p in done.passes) == sum(r.output for r in done.requests)
     assert sum(p["tokens"] for p in done.passes) == sum(r.computed for r in done.requests)
+    # Each token after the first of its request is one time between tokens.
+    assert sum(n for _, n in done.gaps) == sum(r.output - 1 for r in done.requests)
     ends = [p["end"] for p in done.passes]
     assert all(p["start"] < p["end"] for p in done.passes) and ends == sorted(ends)
-
-
-def test_crowded_memory_preempts_and_the_tests_see_it():
-    given = Settings(requests=23, prompt=700, output=300, rate=1000.0, paged=True, continuous=True)
-    assert server(given, 0).run().preempted and not server(given).run().preempted
 
 
 def test_one_request_by_hand():
@@ -106,6 +86,8 @@ def test_one_request_by_hand():
     spent = [p["end"] - p["start"] for p in done.passes]
     assert np.allclose(spent, [first, second]) and done.gaps == [(pytest.approx(second), 1)]
     assert request.first - request.arrival == pytest.approx(first)
+    pairs = [(5.0, 1), (1.0, 3), (2.0, 6)]
+    assert [serving.quantile(pairs, q) for q in (0.3, 0.5, 0.9, 0.91)] == [1, 2, 2, 5]
 
 
 def test_a_pass_takes_as_long_as_the_slower_of_its_two_clocks():
@@ -167,28 +149,6 @@ def test_a_shared_beginning_is_computed_once():
     assert Server(replace(given, prefixes=True, paged=False)).run().prefix_pages == 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"prompt": 4200, "output": 500}, "a request may have 8192 tokens; got up to 8305"),
-        ({"rate": 0}, "rate must be above 0"),
-        ({"requests": 0}, "requests"),
-        ({"shared": -1}, "shared"),
-    ],
-)
-def test_settings_that_cannot_be(changes, message):
-    with pytest.raises(ValueError, match=message):
-        Settings(**changes)
-
-
-def test_quantiles_by_hand():
-    pairs = [(5.0, 1), (1.0, 3), (2.0, 6)]
-    assert [serving.quantile(pairs, q) for q in (0.3, 0.5, 0.9, 0.91)] == [1, 2, 2, 5]
-
-
-# Speculative decoding
-
-
 @some
 @given(seed=st.integers(0, 10**6), n=st.sampled_from([2, 3, 7]))
 def test_what_is_written_has_the_probabilities_of_the_target(seed, n):
@@ -212,29 +172,5 @@ def test_a_draft_by_hand():
     assert [serving.accept_draft(p, q, 1, u)[0] for u in (0.42, 0.43)] == [True, False]
     assert np.allclose(serving.accept_draft(p, q, 1, 0.9)[1], [0.75, 0, 0.25])
     assert serving.accept_draft(p, p, 2, 0.99)[0]
-
-
-def test_expected_tokens():
     assert serving.expected_tokens(0.8, 3) == pytest.approx(1 + 0.8 + 0.64 + 0.512)
     assert serving.expected_tokens(0.0, 5) == 1 and serving.expected_tokens(1, 5) == 6
-    assert math.isclose(serving.expected_tokens(0.7, 4), (1 - 0.7**5) / 0.3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0.5, 0.6], [0.5, 0.5], 0, 0.1), "target must be one row of probabilities"),
-        (([0.5, 0.5], [1.0], 0, 0.1), "target and draft must have one shape"),
-        (([0.5, 0.5], [1.0, 0.0], 1, 0.1), "token 1 has the probability 0"),
-        (([math.nan, 1.0], [0.5, 0.5], 0, 0.1), "target must be one row of probabilities"),
-        (([], [], 0, 0.1), "target must be one row of probabilities"),
-        (([0.5, 0.5], [0.5, 0.5], -1, 0.1), "token must be 0 or more; got -1"),
-        (([0.5, 0.5], [0.5, 0.5], 2, 0.1), "token must be from 0 to 1; got 2"),
-        (([0.5, 0.5], [0.5, 0.5], 0, 7), "chance must be a probability, from 0 to 1; got 7"),
-    ],
-)
-def test_drafts_that_cannot_be(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        serving.accept_draft(*arguments)
-    with pytest.raises(ValueError, match="a probability, from 0 to 1"):
-        serving.expected_tokens(1.2, 3)

@@ -63,7 +63,7 @@ def test_a_chapter_keeps_its_exercises_and_loses_each_solution(chapter):
     boxes = [text for section, _, text in chapter.cells if section == "Exercises"]
     boxes = [box[0] for text in boxes for box in BOX.finditer(text)]
     notebook = nbformat.read(chapter.path, as_version=4)
-    assert without_solutions(notebook) >= len(solutions) + len(boxes)
+    assert without_solutions(notebook) >= max(1, len(solutions) + len(boxes))
     after = stored.parse(nbformat.writes(notebook))
     left = "\n".join(cell.source for cell in after.cells)
     for solution in solutions + boxes:
@@ -73,11 +73,3 @@ def test_a_chapter_keeps_its_exercises_and_loses_each_solution(chapter):
     kept = [(exercise.key, exercise.start, exercise.judge) for exercise in exercises(after)]
     assert kept == [(exercise.key, exercise.start, exercise.judge) for exercise in before]
     assert not after.is_stale
-
-
-def test_there_are_solutions_to_take_away():
-    """The names of tags and boxes are those that chapters use."""
-    found = [
-        without_solutions(nbformat.read(c.path, as_version=4)) for c in CHAPTERS if c.exercises
-    ]
-    assert min(found) >= 1 and sum(found) > 60

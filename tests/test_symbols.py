@@ -29,9 +29,6 @@ def cells(kind):
     }
 
 
-# --- the table and notation.md -------------------------------------------------------------------
-
-
 def test_each_symbol_is_explained_by_one_row_of_the_notation():
     said = {each.name: text for each, text in explained(SYMBOLS, SAID).items()}
     assert len(said) == len(SYMBOLS)
@@ -47,9 +44,12 @@ def test_each_symbol_is_explained_by_one_row_of_the_notation():
     )
 
 
-def test_the_table_names_pages_that_are_there():
+def test_the_table_names_what_is_there():
     named = set().union(*(each.only | each.only_code for each in SYMBOLS))
     assert named | {*NO_ROWS, *ROWS_IN_CODE} - {ELSEWHERE} <= {*NOTEBOOKS}
+    called = {tex: code.strip("`") for tex, _, _, code, _ in notation(SAID) if code}
+    table = {(each.tex, word) for each in SYMBOLS for word in each.code.split()}
+    assert called and table.issuperset(called.items())
 
 
 def test_a_symbol_that_the_notation_lacks_stops_the_build():
@@ -62,12 +62,6 @@ def test_each_size_and_matrix_of_the_notation_is_in_the_table():
     known = {each.tex for each in SYMBOLS}
     rows = [tex for tex, _, shape, code, _ in notation(SAID) if shape or code]
     assert {tex for tex in rows if tex not in known} == {"P_h[i]", "M_i"}  # no letters of their own
-
-
-def test_sizes_are_called_in_code_what_the_notation_says():
-    called = {tex: code.strip("`") for tex, _, _, code, _ in notation(SAID) if code}
-    table = {(each.tex, word) for each in SYMBOLS for word in each.code.split()}
-    assert called and table.issuperset(called.items())
 
 
 def test_names_in_code_are_used_where_they_count():
@@ -94,9 +88,6 @@ def test_no_two_symbols_of_a_page_have_one_sign():
             assert len(signs) == len(set(signs)), (page, signs)
 
 
-# --- TeX -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("tex", "sign", "html"),
     [
@@ -111,11 +102,8 @@ def test_no_two_symbols_of_a_page_have_one_sign():
 def test_letters_of_a_symbol(tex, sign, html):
     assert as_html(tex) == html
     assert sign is None or signature(tex) == sign
-
-
-def test_other_tex_is_no_letters():
     with pytest.raises(ExtensionError, match="letters alone"):
-        as_html(r"\frac{1}{n}")
+        as_html(rf"\frac{{1}}{{{tex}}}")
 
 
 def test_tex_is_copied_without_colors_and_without_what_sphinx_wraps_it_in():
@@ -125,8 +113,6 @@ def test_tex_is_copied_without_colors_and_without_what_sphinx_wraps_it_in():
     assert unwrapped(r"\begin{split}" + matrix + r"\end{split}") == matrix
     assert plain(r"\textcolor{#8a3fa0}{A_{ij}} + \textcolor{#007a59}{V}") == "A_{ij} + V"
 
-
-# --- equations as NumPy --------------------------------------------------------------------------
 
 RNG = np.random.default_rng(19)
 D_V, WORDS = 13, 3
@@ -183,13 +169,6 @@ DECODED = [DECODER.norm_1(X + DECODER.attention(X)[0])]
 DECODED += [DECODER.norm_2(DECODED[0] + DECODER.cross_attention(DECODED[0], MEMORY)[0])]
 
 
-def masked_scores(row_is_empty=False):
-    """Scaled scores after a mask, of which one row may be all -inf."""
-    masked = np.where(CAUSAL, SCALED, -np.inf)
-    masked[3] = -np.inf if row_is_empty else masked[3]
-    return masked
-
-
 def nudged(function, x, step=1e-6):
     """The gradient of a number by the entries of x, by central differences."""
     slopes = np.zeros_like(x)
@@ -207,6 +186,7 @@ def price(logits):
 
 
 ONE = attnlib.softmax(SCALED[2])
+MASKED = np.where(CAUSAL & (np.arange(N) != 3)[:, None], SCALED, -np.inf)  # row 3 is empty
 POSITIONS = np.array([2.0, 3, 5, 7, 11, 13, 17])
 OMEGA = 10000.0 ** (-np.arange(0, D_MODEL, 2) / D_MODEL)
 TABLE = tokens(HEADS, 2 * 3 + 1, seed=17)
@@ -374,8 +354,8 @@ EQUATIONS = {
         {"scores": A[4], "sink": 0.7}, "weights", np.exp(A[4]) / (np.exp(0.7) + np.exp(A[4]).sum())
     ),
     "eq-empty-row": (
-        {"masked": masked_scores(row_is_empty=True)}, "A",
-        attnlib.softmax(masked_scores(row_is_empty=True)),
+        {"masked": MASKED}, "A",
+        attnlib.softmax(MASKED),
     ),
     "eq-dropout": (
         {"A": A, "B": CAUSAL, "p": 0.25}, "dropped", np.where(CAUSAL, A * 4 / 3, 0)
@@ -414,10 +394,5 @@ def test_an_equation_in_numpy_is_what_attnlib_does(label):
     for name, value in zip(names, expected, strict=True):
         assert np.shape(scope[name]) == np.shape(value)
         np.testing.assert_allclose(scope[name], value, rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("label", NUMPY)
-def test_numpy_reads_like_the_course(label):
-    code = NUMPY[label]
-    assert max(map(len, code.split("\n"))) <= 88
-    assert not re.search(r"attnlib|import (?!erf)", code)
+    assert max(map(len, NUMPY[label].split("\n"))) <= 88
+    assert not re.search(r"attnlib|import (?!erf)", NUMPY[label])

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnlib import world
 from attnlib.world import END, Reading, World, entropy, show, split
 from tests.helpers import raises, steady
 
@@ -41,9 +40,6 @@ def after(text, where=SMALL):
     for word in text.split():
         reading.read(word)
     return reading
-
-
-# By hand
 
 
 @pytest.mark.parametrize(
@@ -96,6 +92,7 @@ def test_two_ways_that_begin_alike_are_summed():
     assert after("a", twins).probabilities == pytest.approx({"b": 3 / 4, "c": 1 / 4})
     assert after("a b", twins).probabilities == pytest.approx({"c": 2 / 3, "b": 1 / 3})
     assert twins.read(["a", "b", "c"])[-1].ways == 2
+    assert entropy({"a": 0.5, "b": 0.25, "c": 0.25}) == pytest.approx(1.5 * math.log(2))
 
 
 def test_what_cannot_come_next_is_refused():
@@ -107,25 +104,13 @@ def test_what_cannot_come_next_is_refused():
         after(f"Ada met Leo . “ Ada and Leo , ” he said . Leo and Ada left . {END} Ada")
 
 
-def test_bank():
-    def states(cargo):
-        text = f"Ada was a kind doctor . Ada had to bring the {cargo} to the bank . "
-        return after(text + f"with the {cargo} she came to the bank . the bank was", WORLD)
-
-    assert states("boat").probabilities == pytest.approx(
-        dict.fromkeys(("muddy", "slippery", "wet"), 1 / 3)
-    )
-    assert states("cash").probabilities == pytest.approx(
-        dict.fromkeys(("busy", "crowded", "noisy"), 1 / 3)
-    )
-
-
-def test_entropy_by_hand():
-    assert entropy({"a": 0.5, "b": 0.25, "c": 0.25}) == pytest.approx(1.5 * math.log(2))
-    assert entropy({"a": 1.0}) == 0
-
-
-# For every seed
+@pytest.mark.parametrize(
+    ("cargo", "states"), [("boat", "muddy slippery wet"), ("cash", "busy crowded noisy")]
+)
+def test_the_bank_is_one_of_the_cargo(cargo, states):
+    text = f"Ada was a kind doctor . Ada had to bring the {cargo} to the bank . "
+    reading = after(text + f"with the {cargo} she came to the bank . the bank was", WORLD)
+    assert reading.probabilities == pytest.approx(dict.fromkeys(states.split(), 1 / 3))
 
 
 @steady
@@ -141,20 +126,8 @@ def test_a_story_and_its_reading_agree(seed):
     assert steps[-1].ways == 1
     read = -sum(math.log(step.probabilities[step.word]) for step in steps)
     assert read == pytest.approx(surprise, abs=1e-9)
-
-
-@steady
-@given(st.integers(0, 2**32))
-def test_a_written_story_is_read_again(seed):
-    words = WORLD.tell(random.Random(seed))[0][:-1]
-    assert split(show(words), WORLD.words) == words
-
-
-def test_the_same_seed_tells_the_same_story():
-    assert WORLD.tell(random.Random(3)) == WORLD.tell(random.Random(3))
-
-
-# As people read it
+    assert WORLD.tell(random.Random(seed)) == (words, surprise)
+    assert split(show(words[:-1]), WORLD.words) == words[:-1]
 
 
 def test_show_by_hand():
@@ -175,12 +148,8 @@ def test_split_by_hand():
     assert split(" ", words) == []
 
 
-def test_every_word_and_every_line_are_used():
-    assert {word for story in STORIES for word in story} == set(WORLD.words)
-    assert len(set(WORLD.words)) == len(WORLD.words) < 600
-
-
 def test_stories_are_good_english():
+    assert {word for story in STORIES for word in story} == set(WORLD.words)
     for story in STORIES:
         text = show(story)
         assert not re.search(r"\ba [aeiou]|\ban (?!hour|old|open)", text, re.IGNORECASE), text
@@ -188,9 +157,3 @@ def test_stories_are_good_english():
         assert re.fullmatch(r"(“?[A-Z][^“”.?!]*.*[.?!]”?)", text), text
         quotes = [word for word in story if word in "“”"]
         assert quotes == ["“", "”"] * (len(quotes) // 2), text
-
-
-def test_a_learner_can_read_the_file():
-    lines = world.FILE.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 400
-    assert len(WORLD.rules["plot"]) >= 12
