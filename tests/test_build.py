@@ -127,9 +127,12 @@ def test_a_stale_notebook_is_named_in_one_line_and_stops_nothing(book, monkeypat
         )
 
 
-def test_at_the_end_stands_what_is_missing_and_how_to_open_the_site(book, capsys):
+def test_at_the_end_stands_what_is_missing_and_how_to_open_the_site(book, monkeypatch, capsys):
     assert build.main() == 0
     assert "The pages go without the encoder: " in capsys.readouterr().out.splitlines()[-3]
+    with monkeypatch.context() as patched:
+        patched.setenv("WHOLE", "1")
+        assert build.main().startswith("The pages go without the encoder: ")
     (build.BUILD / "encoder").mkdir()
     assert build.main() == 0
     *_, first, last = capsys.readouterr().out.splitlines()
