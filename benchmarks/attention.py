@@ -197,9 +197,9 @@ def bound(kind):
     if least is None:
         share = bare / whole
         return f"products and exp take {share:.0%} of the time, all the rest {1 - share:.0%}"
-    rest = max(0, 1 - bare / whole)  # the fastest turns of two functions: it can come out below 0
-    shares = least / whole, (bare - least) / whole, rest
-    return "the two products take {:.0%}, exp {:.0%}, all the rest {:.0%}".format(*shares)
+    products_too, exp = round(100 * least / whole), round(100 * (bare - least) / whole)
+    rest = max(0, 100 - products_too - exp)  # fastest turns of two functions: it can be below 0
+    return f"the two products take {products_too}%, exp {exp}%, all the rest {rest}%"
 
 
 def in_short(compared):
@@ -233,6 +233,9 @@ def report(kinds):
         ]
         for name in CANDIDATES
     ]
+    missing = ""
+    if any(name not in found for name in CANDIDATES for found in compared):
+        missing = "\nA dash means that this was not measured there.\n"
     layer = [
         [kind, *(f"{ratio:.2f}" for ratio in found["layers"].values())]
         for kind, found in kinds.items()
@@ -250,12 +253,13 @@ heads of {WIDTH} numbers. {where}
 **Time**, as a multiple of PyTorch's `F.scaled_dot_product_attention`, {order}:
 
 {table(["", *(f"{n:,} tokens" for n in SHOWN)], lines)}
-
+{missing}
 Where the time of `blockwise_attention` goes at 2,048 tokens: {goes}.
 
 {"".join(map(whole, kinds, kinds.values()))}\
-**A whole encoder layer** (512, 8 heads, 2,048), as a multiple of the time of \
-`nn.TransformerEncoderLayer` in `eval()` under `no_grad()`, by number of tokens:
+**A whole encoder layer** (rows of 512 numbers, 8 heads, 2,048 hidden units), as a multiple of the \
+time of `nn.TransformerEncoderLayer` in `eval()` under `no_grad()`, by number of tokens. For \
+example, 1.10 means that our layer takes 10% longer than PyTorch's:
 
 {table(["", *sizes], layer)}
 """
@@ -274,8 +278,8 @@ def whole(name, kind):
     took = times[TORCH][2048] * 1000
     return f"""\
 :::{{dropdown}} All sizes, {name}
-PyTorch took {took:.0f} ms for 2,048 tokens. Time as a multiple of PyTorch's. The last column \
-says how the time itself grows with the number of tokens n, about like n<sup>p</sup>.
+PyTorch took {took:.0f} ms for 2,048 tokens. Time as a multiple of PyTorch's. The last column, \
+p, says that the time itself grows about like n<sup>p</sup>, where n is the number of tokens.
 
 {table(["", *head, "p"], lines)}
 

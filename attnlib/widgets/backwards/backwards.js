@@ -385,7 +385,7 @@ paths of all words are added.`,
   X: [
     "X, the layer below",
     "a word is used in its query, its key and its value. These are six paths, added. " +
-      "The result is what the layer below is asked to change.",
+      "The result tells the layer below how its output should change.",
   ],
 };
 

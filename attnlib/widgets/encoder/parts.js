@@ -239,8 +239,8 @@ export const parts = {
       html`<div class="parts${stale}">${written(s, one)}</div>`,
       html`<div class="swaps${stale}">${swaps(s)}${telling(s, one)}</div>`,
       html`<p class="note">100% is the length of the arrow from the word’s final vector in the first
-sentence to its final vector in the second. Each part is multiplied by what the later norms of its
-own sentence did to it.</p>`,
+sentence to its final vector in the second. Each part is multiplied by the factors by which the
+later norms of its own sentence have scaled it.</p>`,
     ];
   },
 

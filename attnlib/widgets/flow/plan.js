@@ -222,7 +222,8 @@ const STAGES = {
   whole: [
     "All steps",
     "The words affect each other in only three places: where a {A:query is multiplied by a key}, " +
-      "where a row is divided by its sum, and where {V:values are averaged} (the ribbons).",
+      "where the exponentials of a row are divided by their sum, and where {V:values are " +
+      "averaged} (the ribbons).",
     "",
     "whole",
     1,

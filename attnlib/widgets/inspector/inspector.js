@@ -199,8 +199,8 @@ function instead(s, read) {
   const where = select("where", WHERES, s.where, { "aria-label": "Where they do so" });
   // Room is kept for it, so that nothing moves.
   const kind = `other${s.how === "swap" ? "" : " ghost"}`;
-  const field = html`<label class="${kind}"><span>The other text, with as many
-words</span>${element("input", {
+  const field = html`<label class="${kind}"><span>The other text (the same number of
+words)</span>${element("input", {
     type: "text",
     name: "other",
     value: s.other,

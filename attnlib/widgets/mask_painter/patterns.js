@@ -242,7 +242,7 @@ export const packed = scene(
   "two texts in one row",
   0,
   (s, mask) => [
-    sliding("start", "Slide the start of the second text", {
+    sliding("start", "Slide the first word of the second text", {
       min: 1,
       max: s.tokens.length - 1,
       value: s.start,

@@ -158,10 +158,10 @@ ${slider("Slide the vector size,", s.d_k)}
     html`<div class="picture walks">${drawing(s, now, found)}</div>`,
     html`<div class="readout">
 <p><span class="big" data-part="largest">${largest.toFixed(2)}</span>
-<span>largest weight, on
+<span>largest weight:
 <b class="key" data-part="first">${winners(weights, largest)}</b></span></p>
 <p><span class="big size" data-part="typical">±${(root * found.factor).toPrecision(2)}</span>
-<span>typical size of a score, shaded: ${size}</span></p>
+<span>usual distance from 0 (shaded): ${size}</span></p>
 ${buttons(html`<button type="button" name="again">Toss all the coins again</button>`)}</div>`,
     () =>
       html`<div class="visually-hidden">${table(

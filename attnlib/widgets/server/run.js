@@ -256,7 +256,7 @@ ${slider(name, s, { value: s[name], step: 10 })}</label>`;
 <label class="main"><span>Requests a second <b class="number">${s.rate}</b></span>
 ${slider("rate", s, { value: s.rate })}</label>
 <div class="ideas">${Object.entries(IDEAS).map(idea)}</div>
-<label class="wide"><span>At once, at most</span>${select(
+<label class="wide"><span>Requests at once, at most</span>${select(
       "at_once",
       AT_ONCE.map((n) => [n, n === 1 ? "1 request" : `${n} requests`]),
       s.at_once,
@@ -287,7 +287,7 @@ ${s.requests} requests are answered</span></p>
 <b class="number">${duration(first[1])}</b></span></p>
 <p><span class="big">${duration(between[0])}</span><span>between tokens, median; 99% within
 <b class="number">${duration(between[1])}</b></span></p>
-<p><span class="big">${most}</span><span>requests in memory at most; of what they had taken,
+<p><span class="big">${most}</span><span>requests in the memory at most; of the room they took,
 <b class="number">${(100 * filled).toFixed(0)}%</b> held tokens${again}</span></p></div>`,
     () => effects(s),
     html`<div class="foot">${buttons()}<p class="cell">Llama 3.1 8B on one H100, simulated by the

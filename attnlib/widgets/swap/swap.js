@@ -7,14 +7,14 @@ import { two } from "../kit/numbers.js";
 const ASKS = "it";
 /** What there is to say about each word. */
 const NOTES = {
-  sour: "Milk can be sour. The thickest curve leads from *it* to *milk*.",
+  sour: "Milk can be sour. The new numbers of *it* come mostly from *milk*: the thickest curve.",
   tired:
     "Milk is never tired, but a cat can be. One word has changed, and the curve leads to *cat*.",
   hungry: "Only the cat can be hungry, so *it* attends to *cat* again.",
-  full: "A cat that is full would make sense as well, but here *milk* gets the largest weight.",
-  warm: `The largest weight does not go to a word. It goes to *[CLS]*, a mark that the model puts
-before every sentence. In this model, *[CLS]* often gets much of the weight, whichever word is
-asking, perhaps because no word is a clear match.`,
+  full: "Only the cat can be full, but *milk* gets the largest weight. Here the model is wrong.",
+  warm: `The largest weight does not go to a word, but to the mark *[CLS]*. In this model, *[CLS]*
+often gets much of the weight, whichever word gets new numbers, perhaps because no word is a clear
+match.`,
   big: "If something is too big to fit, it is the trophy, and the curve leads to *trophy*.",
   small: `Only the suitcase can be too small here. But the curve stays at *trophy*. Here the model
 follows a habit. The curve is no proof that it understands the sentence.`,

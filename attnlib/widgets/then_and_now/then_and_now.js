@@ -12,7 +12,7 @@ const PARTS = {
     "Norm first",
     "The norm came after the sum, so it rescaled the residual stream itself. Deep models were " +
       "hard to train without a warm-up.",
-    "The norm moves to the beginning of each branch. The stream is only ever added to.",
+    "The norm moves to the beginning of each branch. The stream itself is then never normalized.",
     "GPT-2, 2019",
   ],
   rms: [

@@ -144,8 +144,8 @@ From there on the world has no probabilities, so only those of the model are sho
   if (story.kind === "live") return "Choose a word to see what the model looked at, and why.";
   if (story.kind === "recorded")
     return (
-      "This was recorded. Press Write to go on with the story: the page then loads the model. " +
-      "Nothing that you type leaves this page."
+      "These numbers were recorded. Press Write to go on with the story: the page then loads " +
+      "the model. Nothing that you type leaves this page."
     );
   return "To go on with this story, press Write: the page then loads the model.";
 }
@@ -330,7 +330,7 @@ function settings(s) {
   return html`<details class="settings"><summary>More settings, and what the cache saves</summary>
 <div class="more"><label><span>Top-k: words to draw from</span>
 ${select("top_k", choices, s.top_k)}</label>
-<label><span>Top-p: words that together have
+<label><span>Top-p: the most probable words, up to a total of
 <b class="number">${two(s.top_p)}</b></span>
 ${slider("top_p", s, { step: 0.05, value: s.top_p })}</label>
 <label><span>Seed of the random numbers</span>${element("input", {
