@@ -41,10 +41,9 @@ AXE = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}},
 }
-# Contrast is by far the dearest rule, and what looks alike has the same: one of a kind is enough,
-# on whichever page it was seen first. How drawings are filled axe does not know.
-KINDS = set()
-NEW_KINDS = """([parts, known]) => {
+# Contrast is by far the dearest rule, and what looks alike has the same: one of a kind is enough.
+# How drawings are filled axe does not know.
+MARK_KINDS = """parts => {
   const kinds = new Map(), clear = ["rgba(0, 0, 0, 0)", "none", "1"];
   const covers = layer => layer.startsWith("rgb(");
   for (const last of document.querySelectorAll("[data-kind]")) last.removeAttribute("data-kind");
@@ -61,10 +60,8 @@ NEW_KINDS = """([parts, known]) => {
     }
     kinds.set(kind.join(), element);
   }
-  for (const kind of known) kinds.delete(kind);
   for (const element of kinds.values()) element.dataset.kind = "";
   axe.configure({rules: [{id: "color-contrast", selector: "[data-kind]"}]});
-  return [...kinds.keys()];
 }"""
 browser_test = settings(
     max_examples=40,
@@ -229,14 +226,16 @@ def themes(page):
         yield theme
 
 
-def axe(page, parts=("html",), rules=AXE["runOnly"]):
+def axe(page, parts=("html",), rules=AXE["runOnly"], contrast=True):
     """What axe finds wrong with these parts of the page as it is, as (rule, element)."""
     if not page.evaluate("'axe' in self"):
         page.evaluate(AXE_SCRIPT)
-    kinds = page.evaluate(NEW_KINDS, [list(parts), list(KINDS)])
+    if contrast:
+        page.evaluate(MARK_KINDS, list(parts))
+    options = {**AXE, "runOnly": list(rules)}
+    options["rules"] = {**AXE["rules"], "color-contrast": {"enabled": contrast}}
     run = "([include, options]) => axe.run({include}, options)"
-    rules = page.evaluate(run, [list(parts), {**AXE, "runOnly": list(rules)}])["violations"]
-    KINDS.update(kinds)
+    rules = page.evaluate(run, [list(parts), options])["violations"]
     return [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
 
 

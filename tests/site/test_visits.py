@@ -20,6 +20,7 @@ from tests.site.looks import (
 from tests.site.pages import (
     CHAPTER_2,
     CHAPTER_3,
+    FIRSTS,
     FRAME,
     FROM_DISK,
     OPEN_ALL,
@@ -28,7 +29,6 @@ from tests.site.pages import (
     THEMES,
     WATCH,
     WIDTHS,
-    WITH_WIDGETS,
     address,
     as_desktop,
     both_schemes,
@@ -41,12 +41,7 @@ from tests.site.pages import (
     visit,
 )
 
-TOUCHED = set()  # the first of a kind stands for all; what lies over a page lies over its first
 KIB = 200  # at most, over http, where text is compressed
-
-
-# They have the same controls on every page: those of the first one stand for all.
-ALIKE = {"Predict", "Quiz"}
 
 
 def assert_clean(seen):
@@ -68,25 +63,21 @@ def test_a_visit_leaves_nothing_behind(browser, site, name):
         assert 0 < seen["bytes"] <= 1024 * KIB
         found = cut(page, 360)
         use_widgets(page, seen)
-        kinds = dict.fromkeys(
-            page.locator(".widget-slot").evaluate_all("all => all.map(one => one.dataset.widget)")
-        )
-        new = [kind for kind in kinds if kind not in TOUCHED]
-        for kind in new or list(kinds)[:1]:
-            touch(page, page.locator(f".widget-slot[data-widget={kind}]").first)
-            TOUCHED.add(kind)
+        slots = page.locator(".widget-slot")
+        for at in FIRSTS[name] or range(slots.count())[:1]:  # what lies over one lies over others
+            touch(page, slots.nth(at))
         for link in page.locator("a.next-page").all():
             link.tap(trial=True)
         as_desktop(page)
         seen["overhang"].append(page.evaluate(OVERHANG))
         assert found + cut(page, 1024, 1280) == []
-        assert lost_by_tab(page, ALIKE if name != WITH_WIDGETS[0] else ()) == []
+        assert lost_by_tab(page, FIRSTS[name]) == []
         for theme in THEMES:
             page.emulate_media(color_scheme=theme)
             assert (theme, faint(page)) == (theme, [])
         assert printed(page) == PAPER
         page.emulate_media(media="screen")
-        assert axe_findings(page, ALL if name == CHAPTER_3 else PLACES if new else AGAIN) == {}
+        assert axe_findings(page, ALL if name == CHAPTER_3 else PLACES if FIRSTS[name] else AGAIN) == {}
     assert left(seen["requests"], f"{site}/") == []
     assert_clean(seen)
 
