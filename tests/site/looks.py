@@ -215,12 +215,17 @@ CONTRASTS = """() => {
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
   for (const glide of document.getAnimations())
     if (glide instanceof CSSTransition) glide.finish(); // from theme to theme
+  const clear = "rgba(0, 0, 0, 0)";
+  const painted = element => ["::before", "::after"].some(part => {
+    const {content, backgroundColor} = getComputedStyle(element, part);
+    return content !== "none" && backgroundColor !== clear;
+  });
   const grounds = new Map([[null, ""]]); // of an element, with those of all around it
   const ground = element => {
     if (!grounds.has(element)) {
-      const {backgroundColor, opacity} = getComputedStyle(element), own = [backgroundColor, opacity];
-      const added = own.join() === "rgba(0, 0, 0, 0),1" ? "" : `${own}/`;
-      grounds.set(element, ground(element.parentElement) + added);
+      const {backgroundColor: color, opacity} = getComputedStyle(element);
+      const own = color === clear && opacity === "1" ? "" : `${color}${opacity}/`;
+      grounds.set(element, ground(element.parentElement) + own);
     }
     return grounds.get(element);
   };
@@ -249,7 +254,8 @@ CONTRASTS = """() => {
       ({x, y, width, height} = place());
     }
     const under = document.elementsFromPoint(x + width / 2, y + height / 2).reverse();
-    if (!text.ownerSVGElement && !under.includes(text)) return []; // for the ear, or scrolled away
+    // For the ear, or scrolled away; what a pseudo-element paints cannot be asked for.
+    if (!text.ownerSVGElement && (!under.includes(text) || under.some(painted))) return [];
     let ground = paint(getComputedStyle(document.body).backgroundColor);
     for (const element of under) {
       const style = getComputedStyle(element);
@@ -274,7 +280,7 @@ CONTRASTS = """() => {
     const size = parseFloat(style.fontSize);
     const large = size >= 24 || (size > 18.6 && style.fontWeight > 600);
     const least = large && !text.ownerSVGElement ? 3 : 4.5;
-    return [[(high + 0.05) / (low + 0.05), least, text.textContent.trim(), ground.join()]];
+    return [[(high + 0.05) / (low + 0.05), least, text.outerHTML, ground.join()]];
   });
 }""".replace("{DIM}", DIM)
 
