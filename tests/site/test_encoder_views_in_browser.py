@@ -287,7 +287,7 @@ def test_nothing_moves(browser, addresses):
 
         return states
 
-    for width in (1280, 640, 360):
+    for width in (1280, 360):
         for name in VIEWS:
             assert_nothing_moves(browser, addresses[name]["http"], width, steps(name))
 

@@ -113,7 +113,7 @@ def test_nothing_moves(browser, addresses):
         wait_for_score(page)
         yield
 
-    for width in (1280, 700, 360):
+    for width in (1280, 360):
         assert_nothing_moves(browser, addresses["http"], width, states)
 
 

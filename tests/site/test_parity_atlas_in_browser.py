@@ -111,9 +111,10 @@ def test_nothing_jumps_and_nothing_hangs_over(browser, addresses):
           const places = new Set(), over = new Set(), main = document.querySelector("main");
           const {model} = document.querySelector(".widget-slot");
           const {functions, masks, modes} = model.get("choices");
-          let turn = 0;
-          for (const name of functions) for (const mask of masks) {
-            model.set("mode", modes[turn++ % modes.length]); model.set("function", name); model.set("mask", mask);
+          for (const [row, name] of functions.entries()) for (const [at, mask] of masks.entries()) {
+            model.set("mode", modes[(row + at) % modes.length]);
+            model.set("function", name);
+            model.set("mask", mask);
             model.save_changes();
             await null;
             for (const width of widths) {

@@ -106,7 +106,7 @@ def test_an_absurd_number_is_the_nearest_slide(page, site):
 def test_it_fits_and_axe_finds_nothing(browser, site, width):
     page = browser.new_page(viewport={"width": width, "height": 740})
     begun(page, f"{site}/{CHAPTER}#slides-3")
-    for number in range(9):
+    for _ in range(9):
         page.keyboard.press("PageDown")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert [axe(page) for _ in themes(page)] == [[], []]

@@ -110,7 +110,7 @@ def test_nothing_moves(browser, addresses):
             page.get_by_label("Your letters").fill(text)
             yield
 
-    for width in (1280, 700, 360):
+    for width in (1280, 360):
         assert_nothing_moves(browser, addresses["http"], width, states)
 
 

@@ -25,6 +25,7 @@ from tests.site.pages import (
     FROM_DISK,
     OPEN_ALL,
     OVERHANG,
+    SCHEMES,
     SCROLL,
     THEMES,
     WATCH,
@@ -148,8 +149,7 @@ def test_icon_is_a_picture(page, site, scheme):
     assert width > 0
 
 
-@both_schemes
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("scheme", "width"), zip(SCHEMES, WIDTHS, strict=True))
 def test_a_chapter_can_be_downloaded(browser, site, scheme, width):
     page = browser.new_page(viewport={"width": width, "height": 740})
     page.goto(address(scheme, CHAPTER_3, site))
@@ -168,9 +168,9 @@ def test_a_chapter_can_be_downloaded(browser, site, scheme, width):
 
 
 @pytest.mark.parametrize(
-    ("name", "drawer"), [("Menu", ".sidebar-drawer"), ("Contents", ".toc-drawer")]
+    ("scheme", "name", "drawer"),
+    [("http", "Menu", ".sidebar-drawer"), ("file", "Contents", ".toc-drawer")],
 )
-@both_schemes
 def test_drawers_open_and_close_by_tap(browser, site, scheme, name, drawer):
     context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
     page = context.new_page()

@@ -157,15 +157,6 @@ def test_a_picture_has_the_size_of_the_live_widget(browser, addresses, width):
     page.close()
 
 
-def test_the_pictures_stand_without_javascript(browser, addresses):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(addresses["file"])
-    for fieldset in page.locator(".abh > fieldset").all():
-        assert fieldset.is_visible() and fieldset.get_attribute("disabled") is not None
-    context.close()
-
-
 def test_the_pictures_stand_with_a_note_when_the_modules_fail(browser, addresses):
     page = browser.new_page()
     planted = (f"registerWidget('{w.__name__}', 'throw new Error(\"planted\")');" for w in SAMPLES)

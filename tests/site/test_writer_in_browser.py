@@ -209,7 +209,7 @@ def states(page):
     yield
 
 
-@pytest.mark.parametrize("width", [1280, 768, 360])
+@pytest.mark.parametrize("width", [1280, 360])
 def test_nothing_moves(browser, addresses, width):
     assert_nothing_moves(browser, addresses["http"], width, states)
 
