@@ -226,23 +226,3 @@ def test_skip_link_is_the_first_stop(page, site):
     page.goto(f"{site}/{CHAPTER_2}")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent.trim()") == "Skip to content"
-
-
-# --------------------------------------------------------------------------- without JavaScript
-
-
-@pytest.fixture
-def plain(browser):
-    """A page in a browser that runs no JavaScript."""
-    context = browser.new_context(java_script_enabled=False, viewport=PHONE)
-    yield context.new_page()
-    context.close()
-
-
-def test_folded_answers_open_without_javascript(plain):
-    plain.goto((SITE / CHAPTER_3).as_uri())
-    answer = plain.locator("details.answer").first
-    hidden = answer.locator("p:not(.answer-of)").first
-    assert not hidden.is_visible()
-    answer.locator("summary").click()
-    assert hidden.is_visible()
