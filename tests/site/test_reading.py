@@ -76,7 +76,7 @@ def test_phone_menu_by_keyboard(page, site):
     assert CHAPTER_2 in page.url
 
 
-NARROW, WIDE = [320, 360, 736, 1008], [1100, 1247, 1280, 1312, 1313, 1552, 1920, 2560]
+NARROW, WIDE = [320, 1008], [1100, 1247, 1280, 1312, 1313, 1552, 1920, 2560]
 IN_SIGHT = """selector => {
   const [link] = [...document.querySelectorAll(selector)].filter(one => one.checkVisibility());
   const { left, right, top, bottom } = link.getBoundingClientRect();

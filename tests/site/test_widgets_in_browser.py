@@ -44,7 +44,7 @@ from tests.widgets.samples import SAMPLES, simplest
 each_widget = pytest.mark.parametrize("widget", SAMPLES, ids=lambda widget: widget.__name__)
 few = settings(
     steady,
-    max_examples=4,
+    max_examples=3,
     phases=[Phase.explicit, Phase.generate],  # to shrink takes minutes in a browser
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
