@@ -320,10 +320,9 @@ def hostile_files():
     ]
     for name in GOOD_FILE:
         texts.append(json.dumps({key: value for key, value in GOOD_FILE.items() if key != name}))
-    # In all places at once; then what is looked into, each in its own place.
-    texts += [json.dumps(GOOD_FILE | {"right": x, "place": x, "code": x}) for x in ABSURD]
-    texts += [json.dumps(GOOD_FILE | {"code": x}) for x in ABSURD if isinstance(x, dict)]
-    texts += [json.dumps(GOOD_FILE | {"right": x}) for x in ABSURD if isinstance(x, list)]
+    # Answers that are no list end the reading; the place and the code are looked at each by itself.
+    texts += [json.dumps(GOOD_FILE | {"right": value}) for value in ABSURD]
+    texts += [json.dumps(GOOD_FILE | {"place": value, "code": value}) for value in ABSURD]
     good = json.dumps(GOOD_FILE)
     texts += [good[:at] for at in range(0, len(good) - 1, 19)]
     proto = '"__proto__": {"polluted": 1, "right": ["a/1"], "course": "Attention by Hand"}'
