@@ -21,8 +21,8 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A pa
 <style>body {{ max-width: 46rem; margin: 0 auto; padding: 0 1rem; background: var(--page);
 color: var(--ink); }} .widget-slot {{ position: relative; }}
 .widget-share {{ position: absolute; top: 100%; right: 0; }}</style></head>
-<body><main><h1>A page</h1>{slots}
-<p id="after">What comes after.</p></main></body>"""
+<body><main><article><h1>A page</h1>{slots}
+<p id="after">What comes after.</p></article></main></body>"""
 # A browser that lets a page keep nothing, or no more.
 BLOCKED = """Object.defineProperty(self, "localStorage", {
   get() { throw new DOMException("denied", "SecurityError"); } })"""
@@ -331,20 +331,3 @@ SPILLS = """root => {
 def assert_words_fit(page):
     """Each line of text in each drawing lies within the drawing and apart from the others."""
     assert page.evaluate(MISFITS) == []
-
-
-# Text of drawings below 11 pixels, their raised and lowered letters aside; choices that are cut.
-UNREADABLE = """() => {
-  const small = [...document.querySelectorAll(".abh svg text")].filter(text =>
-    text.checkVisibility() && text.textContent.trim() &&
-    parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a < 10.9);
-  const pen = document.createElement("canvas").getContext("2d"), arrow = 18;
-  const cut = [...document.querySelectorAll(".abh select")].filter(select => {
-    const {font, paddingLeft, paddingRight} = getComputedStyle(select);
-    const room = select.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - arrow;
-    pen.font = font;
-    const wide = option => pen.measureText(option.textContent).width > room;
-    return select.checkVisibility() && [...select.options].some(wide);
-  });
-  return [...small, ...cut].map(e => `${e.closest(".abh").className}: ${e.textContent}`);
-}"""

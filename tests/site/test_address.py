@@ -193,10 +193,7 @@ def test_whatever_python_accepts_is_kept(page, all_kinds):
     link = "parity-atlas.outcome=NaN&writer.text=an+undefined+NaN"
     link += '&flow.tokens=["tea"]&flow.x=[[1,0,1,0]]&positions-explorer.d_model=8'
     arrive(page, f"{all_kinds}#{link}")
-    assert (setting(page, 8, "outcome"), setting(page, 3, "text")) == (
-        "NaN",
-        "an undefined NaN",
-    )
+    assert (setting(page, 8, "outcome"), setting(page, 3, "text")) == ("NaN", "an undefined NaN")
     assert (setting(page, 6, "tokens"), setting(page, 7, "d_model")) == (["tea"], 8)
     page.evaluate("""() => {
       const {model} = document.querySelectorAll(".widget-slot")[3];

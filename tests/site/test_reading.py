@@ -62,6 +62,8 @@ def test_without_storage_theme_search_and_widgets_go_on(browser, site, trouble):
 def test_phone_menu_by_keyboard(page, site):
     page.set_viewport_size(PHONE)
     page.goto(f"{site}/{CHAPTER_3}")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent.trim()") == "Skip to content"
     menu = page.get_by_role("button", name="Menu")
     menu.press("Enter")
     link = page.locator(".sidebar-tree a", has_text="Queries")
@@ -121,16 +123,12 @@ def test_wide_screens_have_three_columns_side_by_side(page, site):
     page.wait_for_url(f"**/{CHAPTER_2}")
 
 
-def test_the_contents_show_a_page_that_stands_far_down_in_them(page, site):
+def test_the_contents_show_a_page_far_down_and_mark_the_chapter_that_was_read_last(page, site):
+    marked = ".sidebar-tree a.reached"
     page.set_viewport_size({"width": 1280, "height": 500})
     page.goto(f"{site}/glossary.html")
     page.evaluate(FRAME)
     assert page.evaluate(IN_SIGHT, ".sidebar-tree .current-page > a")
-
-
-def test_the_contents_mark_the_chapter_that_was_read_last(page, site):
-    marked = ".sidebar-tree a.reached"
-    page.goto(f"{site}/glossary.html")
     assert page.locator(marked).count() == 0
     page.goto(f"{site}/{CHAPTER_3}")
     assert page.locator(marked).count() == 0  # there it is the page itself
@@ -220,9 +218,3 @@ def test_copy_button_copies_the_cell(page, site):
     block.get_by_role("button", name="Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied in sources and copied == block.locator("pre").text_content().rstrip("\n")
-
-
-def test_skip_link_is_the_first_stop(page, site):
-    page.goto(f"{site}/{CHAPTER_2}")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent.trim()") == "Skip to content"

@@ -28,7 +28,6 @@ from tests.site.harness import (
     MISFITS,
     SHIFTS,
     SPILLS,
-    UNREADABLE,
     assert_words_fit,
     awake,
     axe,
@@ -38,6 +37,7 @@ from tests.site.harness import (
     wake,
     write_page,
 )
+from tests.site.looks import CHOICES, SMALL
 from tests.widgets.pictures import drawn
 from tests.widgets.samples import SAMPLES, simplest
 
@@ -153,7 +153,7 @@ def test_a_picture_has_the_size_of_the_live_widget(browser, addresses, width):
     assert page.evaluate(heights) == pytest.approx(before, abs=1)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert_words_fit(page)
-    assert page.evaluate(UNREADABLE) == []
+    assert page.evaluate(CHOICES) == page.evaluate(SMALL) == []
     page.close()
 
 
