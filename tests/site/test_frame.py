@@ -35,7 +35,7 @@ def reader(browser):
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_the_first_screen_has_the_picture_and_its_main_control(reader, site, name):
     page = reader
-    page.goto(f"{site}/chapters/{name}.html", wait_until="domcontentloaded")
+    page.goto(f"{site}/chapters/{name}.html")
     for (width, height), most_top, most_control in SCREENS:
         page.set_viewport_size({"width": width, "height": height})
         seen = page.evaluate(SEEN)
