@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from hypothesis import HealthCheck, settings
 
 from _ext.assets import with_constants
 from _ext.widgets import page as widget_slot
@@ -22,8 +21,8 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A pa
 <style>body {{ max-width: 46rem; margin: 0 auto; padding: 0 1rem; background: var(--page);
 color: var(--ink); }} .widget-slot {{ position: relative; }}
 .widget-share {{ position: absolute; top: 100%; right: 0; }}</style></head>
-<body><main><h1>A page</h1>{slots}
-<p id="after">What comes after.</p></main></body>"""
+<body><main><article><h1>A page</h1>{slots}
+<p id="after">What comes after.</p></article></main></body>"""
 # A browser that lets a page keep nothing, or no more.
 BLOCKED = """Object.defineProperty(self, "localStorage", {
   get() { throw new DOMException("denied", "SecurityError"); } })"""
@@ -41,10 +40,9 @@ AXE = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}},
 }
-# Contrast is by far the dearest rule, and what looks alike has the same: one of a kind is enough,
-# on whichever page it was seen first. How drawings are filled axe does not know.
-KINDS = set()
-NEW_KINDS = """([parts, known]) => {
+# Contrast is by far the dearest rule, and what looks alike has the same: one of a kind is enough on
+# a page, whatever state it was seen in. How drawings are filled axe does not know.
+MARK_KINDS = """parts => {
   const kinds = new Map(), clear = ["rgba(0, 0, 0, 0)", "none", "1"];
   const covers = layer => layer.startsWith("rgb(");
   for (const last of document.querySelectorAll("[data-kind]")) last.removeAttribute("data-kind");
@@ -61,17 +59,13 @@ NEW_KINDS = """([parts, known]) => {
     }
     kinds.set(kind.join(), element);
   }
-  for (const kind of known) kinds.delete(kind);
-  for (const element of kinds.values()) element.dataset.kind = "";
+  self.metKinds ??= new Set();
+  for (const [kind, element] of kinds) {
+    if (!metKinds.has(kind)) element.dataset.kind = "";
+    metKinds.add(kind);
+  }
   axe.configure({rules: [{id: "color-contrast", selector: "[data-kind]"}]});
-  return [...kinds.keys()];
 }"""
-browser_test = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 
 
 # ---------------------------------------------------------------------- a page and its widget
@@ -229,14 +223,16 @@ def themes(page):
         yield theme
 
 
-def axe(page, parts=("html",), rules=AXE["runOnly"]):
+def axe(page, parts=("html",), rules=AXE["runOnly"], contrast=True):
     """What axe finds wrong with these parts of the page as it is, as (rule, element)."""
     if not page.evaluate("'axe' in self"):
         page.evaluate(AXE_SCRIPT)
-    kinds = page.evaluate(NEW_KINDS, [list(parts), list(KINDS)])
+    if contrast:
+        page.evaluate(MARK_KINDS, list(parts))
+    options = {**AXE, "runOnly": list(rules)}
+    options["rules"] = {**AXE["rules"], "color-contrast": {"enabled": contrast}}
     run = "([include, options]) => axe.run({include}, options)"
-    rules = page.evaluate(run, [list(parts), {**AXE, "runOnly": list(rules)}])["violations"]
-    KINDS.update(kinds)
+    rules = page.evaluate(run, [list(parts), options])["violations"]
     return [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
 
 
@@ -335,20 +331,3 @@ SPILLS = """root => {
 def assert_words_fit(page):
     """Each line of text in each drawing lies within the drawing and apart from the others."""
     assert page.evaluate(MISFITS) == []
-
-
-# Text of drawings below 11 pixels, their raised and lowered letters aside; choices that are cut.
-UNREADABLE = """() => {
-  const small = [...document.querySelectorAll(".abh svg text")].filter(text =>
-    text.checkVisibility() && text.textContent.trim() &&
-    parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a < 10.9);
-  const pen = document.createElement("canvas").getContext("2d"), arrow = 18;
-  const cut = [...document.querySelectorAll(".abh select")].filter(select => {
-    const {font, paddingLeft, paddingRight} = getComputedStyle(select);
-    const room = select.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - arrow;
-    pen.font = font;
-    const wide = option => pen.measureText(option.textContent).width > room;
-    return select.checkVisibility() && [...select.options].some(wide);
-  });
-  return [...small, ...cut].map(e => `${e.closest(".abh").className}: ${e.textContent}`);
-}"""

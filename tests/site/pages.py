@@ -78,7 +78,7 @@ USE_WIDGETS = f"""async () => {{
   }};
   for (const slider of each("input[type=range]:enabled")) {{
     const {{min, max}} = slider;
-    await use(slider, ...[max, min, (+min + +max) / 2].map(choose));
+    await use(slider, ...[max, min].map(choose));
   }}
   for (const select of each("select:enabled:not({ASIDE})")) {{
     await use(select, ...[...select.options].map(option => choose(option.value)));
@@ -105,9 +105,25 @@ def soup(name):
     return BeautifulSoup((SITE / name).read_text(encoding="utf-8"), "html.parser")
 
 
-WITH_WIDGETS = [
-    name for name in PAGES if '"widget-slot"' in (SITE / name).read_text(encoding="utf-8")
-]
+def firsts():
+    """The numbers of the widgets on each page that are the first ones with their controls.
+
+    Of a prediction and a quiz, which have any number of fields, there is one kind.
+    """
+    met, found = set(), {}
+    for name in PAGES:
+        _, *slots = (SITE / name).read_text(encoding="utf-8").split('class="widget-slot"')
+        found[name] = []
+        for at, slot in enumerate(slots):
+            kind = re.search(r'data-widget="(\w+)"', slot)[1]
+            controls = frozenset(re.findall(r'<(?:input|select|button)\b[^>]* name="(.*?)"', slot))
+            key = kind if kind in ("Predict", "Quiz") else (kind, controls)
+            found[name] += [] if key in met else [at]
+            met.add(key)
+    return found
+
+
+FIRSTS = firsts()  # they stand for all of their kind
 
 
 def target(name, link):

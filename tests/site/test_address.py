@@ -17,7 +17,6 @@ from attnlib.widgets import (
 from tests.site.harness import FRAME, awake, served, wake, write_page
 
 HOSTILE = "<img src=x onerror=document.title=1> & ümlaut, a+b=c"
-schemes = pytest.mark.parametrize("scheme", ["http", "file"])
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +76,7 @@ def fragment(page):
     )
 
 
-@schemes
+@pytest.mark.parametrize("scheme", ["http", "file"])
 def test_what_is_set_survives_a_reload_and_the_way_back(page, addresses, scheme):
     wake(page, addresses[scheme])
     assert fragment(page) == ""
@@ -102,10 +101,9 @@ def test_what_is_set_survives_a_reload_and_the_way_back(page, addresses, scheme)
     assert fragment(page) == wanted and setting(page, 0, "sentence") == "money"
 
 
-@schemes
-def test_two_of_a_kind_have_their_own_settings_and_reset_takes_them_out(page, addresses, scheme):
+def test_two_of_a_kind_have_their_own_settings_and_reset_takes_them_out(page, addresses):
     link = "#plane.asks=1&plane-2.words=" + quote('{"tea":[1,2],"chai":[-1,0.5]}')
-    arrive(page, addresses[scheme] + link)
+    arrive(page, addresses["http"] + link)
     assert setting(page, 0, "asks") == 1
     assert setting(page, 2, "words") == {"tea": [1, 2], "chai": [-1, 0.5]}
     assert setting(page, 2, "scene") == "words" and setting(page, 0, "words")["boat"] == [4, 0]
@@ -195,10 +193,7 @@ def test_whatever_python_accepts_is_kept(page, all_kinds):
     link = "parity-atlas.outcome=NaN&writer.text=an+undefined+NaN"
     link += '&flow.tokens=["tea"]&flow.x=[[1,0,1,0]]&positions-explorer.d_model=8'
     arrive(page, f"{all_kinds}#{link}")
-    assert (setting(page, 8, "outcome"), setting(page, 3, "text")) == (
-        "NaN",
-        "an undefined NaN",
-    )
+    assert (setting(page, 8, "outcome"), setting(page, 3, "text")) == ("NaN", "an undefined NaN")
     assert (setting(page, 6, "tokens"), setting(page, 7, "d_model")) == (["tea"], 8)
     page.evaluate("""() => {
       const {model} = document.querySelectorAll(".widget-slot")[3];

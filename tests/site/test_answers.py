@@ -23,9 +23,8 @@ def addresses(tmp_path_factory):
     style = (ROOT / "_ext" / "pages" / "static" / "book.css").read_text(encoding="utf-8")
     script = (SITE / "_static" / "book.js").read_text(encoding="utf-8")
     page = page.replace("</head>", f"<style>{style}</style></head>")
-    page = page.replace("<main>", "<main><article>")
     page = page.replace('<p id="after">', f'{ANSWERS}<p id="after">')
-    page = page.replace("</main>", f"</article></main><script>{script}</script>")
+    page = page.replace("</main>", f"</main><script>{script}</script>")
     (folder / "page.html").write_text(page, encoding="utf-8")
     (folder / "symbols.js").write_text("", encoding="utf-8")  # which the first key asks for
     with served(folder) as addresses:

@@ -111,17 +111,10 @@ def opened(page, address):
 def read(page, text, **options):
     """Read a text in the page; arrays come as they are there."""
     found = page.evaluate(READ, [text, options])
-    for name in {
-        "weights",
-        "states",
-        "queries",
-        "keys",
-        "values",
-        "embedding",
-        "ledger",
-    } & found.keys():
-        arrays = [np.frombuffer(base64.b64decode(part), np.float32) for part in found[name]]
-        found[name] = np.stack(arrays)
+    arrays = {"weights", "states", "queries", "keys", "values", "embedding", "ledger"}
+    for name in arrays & found.keys():
+        parts = [np.frombuffer(base64.b64decode(part), np.float32) for part in found[name]]
+        found[name] = np.stack(parts)
     return found
 
 

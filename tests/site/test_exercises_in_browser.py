@@ -381,27 +381,24 @@ def test_by_keyboard(desk):
     assert desk.evaluate("document.activeElement.name") != "run"
 
 
-@pytest.mark.parametrize(
-    ("typed", "left", "then"),
-    [
+def test_shift_tab_keeps_the_caret_and_selects_nothing(desk):
+    slot = slot_of(desk, "my_softmax")
+    area = slot.get_by_role("textbox", name="Your code: my_softmax")
+    for typed, left, then in (
         ("if x:\nreturn 1", 0, "if x:\nreturn 1|"),
         ("if x:\nreturn 1", 3, "if x:\nretur|n 1"),
         ("if x:\nreturn 1", 10, "if x:\n|return 1"),  # within the spaces that go
         ("if x:\n", 0, "if x:\n|"),
         ("if x:\n  x", 1, "if x:\n  |x"),
-    ],
-)
-def test_shift_tab_keeps_the_caret_and_selects_nothing(desk, typed, left, then):
-    slot = slot_of(desk, "my_softmax")
-    area = slot.get_by_role("textbox", name="Your code: my_softmax")
-    slot.evaluate("slot => { slot.code = '' }")
-    area.focus()
-    desk.keyboard.type(typed)
-    for _ in range(left):
-        desk.keyboard.press("ArrowLeft")
-    desk.keyboard.press("Shift+Tab")
-    desk.keyboard.type("|")
-    assert area.input_value() == then
+    ):
+        slot.evaluate("slot => { slot.code = '' }")
+        area.focus()
+        desk.keyboard.type(typed)
+        for _ in range(left):
+            desk.keyboard.press("ArrowLeft")
+        desk.keyboard.press("Shift+Tab")
+        desk.keyboard.type("|")
+        assert area.input_value() == then
 
 
 def test_a_verdict_says_that_it_is_of_older_code(desk):
@@ -482,19 +479,13 @@ def test_what_was_solved_says_so_on_the_next_visit_until_it_is_erased(desk, host
     page.close()
 
 
-def test_a_browser_that_keeps_nothing_says_so(browser, site):
+def test_a_browser_that_keeps_nothing_says_so_and_opens_the_solution(browser, site):
     page = browser.new_page()
     page.add_init_script(BLOCKED)
     page.goto(f"{site}/{CHAPTER_2}")
     page.get_by_label("Your code: my_softmax").fill("mine = 1")
-    assert slot_of(page, "my_softmax").get_by_text("This browser keeps nothing").is_visible()
-    page.context.close()
-
-
-def test_the_solution_opens_when_it_is_asked_for(browser, site):
-    page = browser.new_page()
-    page.goto(f"{site}/{CHAPTER_2}")
     slot = slot_of(page, "my_softmax")
+    assert slot.get_by_text("This browser keeps nothing").is_visible()
     solution = page.locator("details.has-button").get_by_text("softmax_solution").first
     assert not solution.is_visible()
     slot.get_by_role("button", name="Show solution", expanded=False).click()

@@ -156,18 +156,19 @@ def test_without_a_script_the_whole_river_stands_there(browser, tmp_path):
     context.close()
 
 
-@pytest.mark.parametrize("text", ["NaN", "", "1e999", "chai", "-101"])
-def test_absurd_entry_is_told_beside_its_field_and_the_state_stays(awake, text):
+def test_absurd_entry_is_told_beside_its_field_and_the_state_stays(awake):
     awake.get_by_text("Change the words and the numbers").click()
     box = awake.get_by_label("X, row 1, column 1")
-    box.fill(text)
-    awake.evaluate(FRAME)
     table = awake.locator(".typed", has=box)
-    assert "An entry needs a number from −100 to 100" in table.get_by_role("alert").inner_text()
-    assert awake.locator(RIVER.format("X.0.0")).get_attribute("aria-label").endswith(": 1")
-    box.blur()
-    awake.evaluate(FRAME)
-    assert box.input_value() == "1" and table.get_by_role("alert").count() == 0
+    for text in ("NaN", "", "1e999", "chai", "-101"):
+        box.fill(text)
+        awake.evaluate(FRAME)
+        said = table.get_by_role("alert").inner_text()
+        assert "An entry needs a number from −100 to 100" in said
+        assert awake.locator(RIVER.format("X.0.0")).get_attribute("aria-label").endswith(": 1")
+        box.blur()
+        awake.evaluate(FRAME)
+        assert box.input_value() == "1" and table.get_by_role("alert").count() == 0
 
 
 def test_words_can_be_changed(awake):

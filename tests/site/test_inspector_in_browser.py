@@ -13,7 +13,7 @@ from tests.site.pages import FRAME
 
 INSPECT = """([text, changes]) => document.querySelector(".abh-inspector").parentElement
   .inspect(text, changes)"""
-N_TEXTS = 36  # each way to change the heads six times; many more agree in tests/widgets
+N_TEXTS = 18  # each way to change the heads three times; many more agree in tests/widgets
 
 
 addresses = page_of(Inspector(), model=True)

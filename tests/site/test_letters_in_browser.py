@@ -92,14 +92,11 @@ def test_the_slot_reads_texts_as_attnlib_does(live):
     assert "1 to 24 letters from a to p; got xyz" in live.evaluate(refused)
 
 
-@pytest.mark.parametrize(("slower", "frames"), [(1, 1), (4, 4)])
-def test_a_reading_fits_a_frame_and_measuring_blocks_none(page, addresses, slower, frames):
-    wake(page, addresses["http"])
-    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": slower})
+def test_a_reading_fits_a_frame_and_measuring_blocks_none(live):
     # Medians: a busy machine may stretch any single one.
-    assert np.median(page.evaluate(READINGS)) < frames * FRAME
-    slices = page.evaluate(SLICES)
-    assert len(slices) > 5 and np.median(slices) < frames * FRAME
+    assert np.median(live.evaluate(READINGS)) < FRAME
+    slices = live.evaluate(SLICES)
+    assert len(slices) > 5 and np.median(slices) < FRAME
 
 
 def test_nothing_moves(browser, addresses):
@@ -113,7 +110,7 @@ def test_nothing_moves(browser, addresses):
         wait_for_score(page)
         yield
 
-    for width in (1280, 700, 360):
+    for width in (1280, 360):
         assert_nothing_moves(browser, addresses["http"], width, states)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from _ext.symbols.page import NUMPY, SYMBOLS
 from tests.site.harness import SHIFTS, awake, axe_findings, themes
-from tests.site.pages import CHAPTER_2, CHAPTER_3, FRAME, address, both_schemes
+from tests.site.pages import CHAPTER_2, CHAPTER_3, FRAME, address
 from tests.test_palette import contrast
 
 BOX = ".glimpse.symbol:popover-open"
@@ -56,6 +56,18 @@ def marked(browser):
     context = browser.new_context()
     yield functools.cache(lambda name: opened(context.new_page(), name))
     context.close()
+
+
+@pytest.fixture
+def rested(marked):
+    """Chapter 2 with its marks and nothing lit, shared by what leaves no trace on it."""
+    page = marked(CHAPTER_2)
+    yield page
+    page.emulate_media(media="screen")
+    page.keyboard.press("Escape")
+    page.mouse.move(2, 2)
+    page.locator(".glimpse:popover-open").first.wait_for(state="detached")
+    assert lit(page) == set()
 
 
 @pytest.mark.parametrize(
@@ -121,11 +133,11 @@ def test_a_copied_cell_is_what_it_was(page):
 # ---------------------------------------------------------------------------------- the pointer
 
 
-@both_schemes
-def test_nothing_comes_before_a_reader_does(page, site, scheme):
+def test_nothing_comes_before_a_reader_does(page, site):
+    """All other tests see that it comes from disk as well."""
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(address(scheme, CHAPTER_3, site))
+    page.goto(address("http", CHAPTER_3, site))
     page.wait_for_load_state("networkidle")
     assert not any("symbols.js" in url for url in asked)
     middle(page, "mjx-container").hover()
@@ -170,8 +182,8 @@ def test_a_symbol_lights_up_everywhere_under_the_pointer(page, site):
     assert page.evaluate("shifts") == []
 
 
-def test_a_pointer_that_passes_lights_nothing(page):
-    opened(page, CHAPTER_2)
+def test_a_pointer_that_passes_lights_nothing(rested):
+    page = rested
     place = middle(page, f"{ATTENTION} [data-symbol=V]").bounding_box()
     page.mouse.move(place["x"] + 3, place["y"] + 3)
     page.wait_for_timeout(100)
@@ -180,8 +192,8 @@ def test_a_pointer_that_passes_lights_nothing(page):
     assert lit(page) == set() and page.locator(BOX).count() == 0
 
 
-def test_code_and_formulas_light_each_other(page):
-    opened(page, CHAPTER_2)
+def test_code_and_formulas_light_each_other(rested):
+    page = rested
     middle(page, "pre [data-symbol=A]:visible").hover()
     page.locator(BOX).wait_for()
     assert lit(page) >= {"A"} and page.locator("mjx-math [data-symbol=A]").count() > 3
@@ -208,9 +220,9 @@ def test_widgets_and_formulas_light_each_other(page):
     assert lit(page) == {"W_K", "in Flow"}  # its gate
 
 
-def test_a_link_keeps_its_own_box(page):
+def test_a_link_keeps_its_own_box(marked):
     """A term and the number of an equation say what they lead to, not what their letters mean."""
-    opened(page, CHAPTER_12)
+    page = marked(CHAPTER_12)
     link = middle(page, 'section a.reference[href="#equation-eq-back-values"]')
     link.hover()
     page.locator(".glimpse:popover-open").wait_for()
@@ -305,8 +317,8 @@ def test_boxes_and_menus_have_no_faults(page, site):
     assert axe_findings(page, states, (f"{ATTENTION} {READY}", ".glimpse:popover-open")) == []
 
 
-def test_a_page_on_paper_is_as_before(page):
-    opened(page, CHAPTER_2)
+def test_a_page_on_paper_is_as_before(rested):
+    page = rested
     middle(page, f"{ATTENTION} [data-symbol=K]").click()
     page.locator(BOX).wait_for()
     assert "K" in lit(page)
@@ -315,9 +327,9 @@ def test_a_page_on_paper_is_as_before(page):
     assert not page.locator(READY).first.is_visible() and not page.locator(BOX).is_visible()
 
 
-def test_light_has_contrast(page):
+def test_light_has_contrast(rested):
     """Letters on their light, in both themes."""
-    opened(page, CHAPTER_2)
+    page = rested
     letter = page.locator(f"{ATTENTION} [data-symbol=K]").first
     middle(page, f"{ATTENTION} [data-symbol=K]").click()
     pixels = """place => {

@@ -7,7 +7,7 @@ from tests.site.pages import MOVED, address, both_schemes, soup, target
 
 
 @both_schemes
-@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("name", list(MOVED)[:1])
 def test_an_old_address_leads_on_with_its_anchor(page, site, scheme, name):
     anchor = soup(MOVED[name]).select("section section")[-1]["id"]
     page.goto(f"{address(scheme, name, site)}#{anchor}")
@@ -17,7 +17,8 @@ def test_an_old_address_leads_on_with_its_anchor(page, site, scheme, name):
 
 @pytest.mark.parametrize("name", MOVED)
 def test_without_javascript_it_leads_on_too(name):
-    page = soup(name)
+    page, first = soup(name), soup(next(iter(MOVED)))
+    assert page.select("script") == first.select("script") != []  # which the other test tries
     assert page.head.find(True)["http-equiv"] == "Content-Security-Policy"
     refresh = page.select_one("noscript meta[http-equiv=refresh]")["content"]
     assert target(name, refresh.removeprefix("0; url=")) == (MOVED[name], "")

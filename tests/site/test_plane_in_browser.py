@@ -201,7 +201,7 @@ def test_without_motion_it_is_there_at_once(open_plane):
     assert len(np.unique(seen, axis=0)) <= 2  # before and after
 
 
-def test_the_price_list_is_asked(open_plane):
+def test_the_price_list_is_asked_and_the_prices_become_sharp(open_plane):
     page = open_plane("prices")
     page.get_by_label("query, how hot").fill("1")
     page.get_by_label("query, how sweet").fill("2")
@@ -212,9 +212,6 @@ def test_the_price_list_is_asked(open_plane):
     x, y = middle(query)
     drag(page, (x, y), (x, y + 40))
     assert agrees(page).query[1] < 2
-
-
-def test_the_prices_become_sharp(open_plane):
     page = open_plane("sharpness")
     page.get_by_role("slider", name="Sharpness").press("End")
     assert agrees(page).sharpness == 4
@@ -222,14 +219,14 @@ def test_the_prices_become_sharp(open_plane):
     assert texts(page, ["answer"])["answer"] == "2.019"
 
 
-@pytest.mark.parametrize(("turn", "stretch"), [(0, 1), (0, 0), (45, 3), (-45, 3)])
-def test_names_keep_clear_of_each_other(open_plane, turn, stretch):
-    page = open_plane("turned", turn=turn, stretch=stretch)
-    assert_words_fit(page)
-
-
-def test_a_question_is_turned(open_plane):
+def test_a_question_is_turned_and_names_keep_clear_of_each_other(open_plane):
     page = open_plane("turned")
+    for turn, stretch in ((0, 1), (0, 0), (45, 3), (-45, 3)):
+        page.evaluate("to => { location.hash = to }", f"plane.turn={turn}&plane.stretch={stretch}")
+        plane = agrees(page)
+        assert (plane.turn, plane.stretch) == (turn, stretch)
+        assert_words_fit(page)
+    page.get_by_role("button", name="Reset").click()
     query = page.get_by_role("slider", name="query")
     query.press("ArrowRight")
     query.press("ArrowUp")

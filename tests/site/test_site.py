@@ -11,7 +11,10 @@ from urllib.parse import urlsplit
 import nbformat
 import pytest
 from bs4 import NavigableString, Tag
+from fontTools.ttLib import TTFont
 
+from _ext.pages import typeface
+from _ext.search import index as search
 from _ext.symbols.page import SYMBOLS
 from _ext.widgets.page import scripts, use
 from attnlib import widgets
@@ -27,6 +30,9 @@ from tests.site.pages import (
     soup,
     target,
 )
+
+TEXT = (SITE / "searchindex.js").read_text(encoding="utf-8")
+INDEX = json.loads(TEXT.removeprefix(search.CALL).removesuffix(");\n"))
 
 
 def test_there_are_pages_and_chapters():
@@ -153,7 +159,9 @@ def test_a_link_to_a_page_has_a_preview(name):
 
 
 @every_page
-def test_head_says_language_and_width_once(name):
+def test_head_says_language_and_width_once_and_only_chapters_are_offered(name):
+    links = [link["aria-label"] for link in soup(name).select(".chapter-link")]
+    assert links[:1] == ["Download this chapter as a notebook"] * name.startswith("chapters/")
     assert soup(name).html["lang"] == "en"
     assert len(soup(name).select("meta[name=viewport]")) == 1
     assert len(soup(name).select("h1")) == 1
@@ -184,9 +192,9 @@ RAW = re.compile(
 TROUBLE = re.compile(r"Traceback \(most recent call last\)|\bWARNING\b|\w+Warning:|\[missing ")
 
 
-def text_without(name, selector):
-    """What a page says, but for some of its parts."""
-    left_out = {id(element) for element in soup(name).select(selector)}
+def text_without(element, selector):
+    """What an element says, but for some of its parts."""
+    left_out = {id(part) for part in element.select(selector)}
 
     def words(element):
         for child in element.children:
@@ -196,7 +204,7 @@ def text_without(name, selector):
             elif type(child) is NavigableString:  # no comment, no doctype
                 yield child
 
-    return "".join(words(soup(name)))
+    return "".join(words(element))
 
 
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("chapters/")])
@@ -221,9 +229,37 @@ def test_nothing_raw_is_left(name):
         for key in ("alt", "aria-label", "title", "content")
     ]
     unread = "script, style, .cell.tag_raises-exception"
-    assert TROUBLE.findall(text_without(name, unread)) == []
-    assert RAW.findall(text_without(name, f"{unread}, pre, code, .sig, [role=grid]")) == []
+    assert TROUBLE.findall(text_without(soup(name), unread)) == []
+    assert RAW.findall(text_without(soup(name), f"{unread}, pre, code, .sig, [role=grid]")) == []
     assert [words for words in heard if RAW.search(words) or re.search(r"\\\w|\$", words)] == []
+
+
+OTHER_FACES = "script, style, pre, code, mjx-container, .admonition-title, .abh, .copy-button"
+
+
+@functools.cache
+def letters():
+    """The letters of the whole text face."""
+    return set(TTFont(typeface.source("SourceSerif4[opsz,wght].ttf")).getBestCmap())
+
+
+@every_page
+def test_the_text_face_has_every_letter(name):
+    article = soup(name).select_one("article")
+    used = {c for c in text_without(article, OTHER_FACES) if ord(c) in letters()}
+    assert used <= set(typeface.UPRIGHT), "add them to UPRIGHT in _ext/pages/typeface.py"
+    slanted = [em for em in article.select("em, i, cite") if not em.find_parent(class_="abh")]
+    italic = {c for em in slanted for c in text_without(em, OTHER_FACES)} & used
+    assert italic <= set(typeface.ITALIC), "add them to ITALIC in _ext/pages/typeface.py"
+
+
+@every_page
+def test_every_place_of_the_search_is_there(name):
+    found = [entry for entry in INDEX if f"{entry[0]}.html" == name]
+    assert len(found) == (name != "search.html")
+    for _, title, entries in found:
+        assert {entry[0] for entry in entries} <= anchors(name).keys()
+        assert "<" not in title
 
 
 @every_page

@@ -93,43 +93,40 @@ def test_without_text_headings_stay_and_nothing_else_is_lost(page, site):
     assert seen == set(wanted.evaluate_all(ids))
 
 
-@pytest.mark.parametrize("end", ["#slides-0", "#slides-999", "#slides-7&plane.asks=1"])
-def test_an_absurd_number_is_the_nearest_slide(page, site, end):
-    begun(page, f"{site}/{CHAPTER}{end}")
-    number, _, shown = standing(page)
+def test_an_absurd_number_is_the_nearest_slide(page, site):
+    begun(page, f"{site}/{CHAPTER}#slides-0")
     last = page.locator(".slides-bar [role=status]").inner_text().split()[2].rstrip(":")
-    assert number == {"#slides-0": "1", "#slides-999": last}.get(end, "7") and shown == 2
+    for number, slide in (("0", "1"), ("999", last), ("7&plane.asks=1", "7")):
+        page.evaluate("to => { location.hash = to }", f"slides-{number}")
+        found, _, shown = standing(page)
+        assert (found, shown) == (slide, 2)
 
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_it_fits_and_axe_finds_nothing(browser, site, width):
     page = browser.new_page(viewport={"width": width, "height": 740})
     begun(page, f"{site}/{CHAPTER}#slides-3")
-    for number in range(12):
+    for _ in range(9):
         page.keyboard.press("PageDown")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert number % 4 or axe(page) == []
-    for _ in themes(page):
-        assert axe(page) == []
+    assert [axe(page) for _ in themes(page)] == [[], []]
     page.close()
 
 
-@pytest.mark.parametrize(("width", "least"), [(1280, 18), (1920, 24)])
-def test_a_projector_shows_text_and_code_alike_and_the_finding_without_a_guess(
-    page, site, width, least
-):
-    page.set_viewport_size({"width": width, "height": width * 9 // 16})
+def test_a_projector_shows_text_and_code_alike_and_the_finding_without_a_guess(page, site):
     begun(page, f"{site}/{CHAPTER}#slides-1")
     while page.locator(".slide-on.finding").count() == 0:
         page.keyboard.press("PageDown")
     finding = page.locator(".finding p").first
     assert finding.evaluate("one => getComputedStyle(one).filter") == "none"
     size = "one => parseFloat(getComputedStyle(one).fontSize)"
-    code, heading, text = (
-        page.locator(part).first.evaluate(size)
-        for part in ("div.highlight pre", "article h2", "article section > p:not(.facts)")
-    )
-    assert 0.8 * least <= code < text < heading
+    for width, least in ((1280, 18), (1920, 24)):
+        page.set_viewport_size({"width": width, "height": width * 9 // 16})
+        code, heading, text = (
+            page.locator(part).first.evaluate(size)
+            for part in ("div.highlight pre", "article h2", "article section > p:not(.facts)")
+        )
+        assert 0.8 * least <= code < text < heading
 
 
 def test_a_page_of_paragraphs_or_of_nothing_is_left_as_it_is(page, site):

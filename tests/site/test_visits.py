@@ -20,33 +20,27 @@ from tests.site.looks import (
 from tests.site.pages import (
     CHAPTER_2,
     CHAPTER_3,
+    FIRSTS,
     FRAME,
     FROM_DISK,
     OPEN_ALL,
     OVERHANG,
-    SCROLL,
+    SCHEMES,
     THEMES,
     WATCH,
     WIDTHS,
-    WITH_WIDGETS,
     address,
     as_desktop,
     both_schemes,
     every_page,
     left,
-    soup,
     target,
     touch,
     use_widgets,
     visit,
 )
 
-TOUCHED = set()  # the first of a kind stands for all; what lies over a page lies over its first
 KIB = 200  # at most, over http, where text is compressed
-
-
-# They have the same controls on every page: those of the first one stand for all.
-ALIKE = {"Predict", "Quiz"}
 
 
 def assert_clean(seen):
@@ -68,25 +62,22 @@ def test_a_visit_leaves_nothing_behind(browser, site, name):
         assert 0 < seen["bytes"] <= 1024 * KIB
         found = cut(page, 360)
         use_widgets(page, seen)
-        kinds = dict.fromkeys(
-            page.locator(".widget-slot").evaluate_all("all => all.map(one => one.dataset.widget)")
-        )
-        new = [kind for kind in kinds if kind not in TOUCHED]
-        for kind in new or list(kinds)[:1]:
-            touch(page, page.locator(f".widget-slot[data-widget={kind}]").first)
-            TOUCHED.add(kind)
+        slots = page.locator(".widget-slot")
+        for at in FIRSTS[name] or range(slots.count())[:1]:  # what lies over one lies over others
+            touch(page, slots.nth(at))
         for link in page.locator("a.next-page").all():
             link.tap(trial=True)
         as_desktop(page)
         seen["overhang"].append(page.evaluate(OVERHANG))
         assert found + cut(page, 1024, 1280) == []
-        assert lost_by_tab(page, ALIKE if name != WITH_WIDGETS[0] else ()) == []
+        assert lost_by_tab(page, FIRSTS[name]) == []
         for theme in THEMES:
             page.emulate_media(color_scheme=theme)
             assert (theme, faint(page)) == (theme, [])
         assert printed(page) == PAPER
         page.emulate_media(media="screen")
-        assert axe_findings(page, ALL if name == CHAPTER_3 else PLACES if new else AGAIN) == {}
+        places = ALL if name == CHAPTER_3 else PLACES if FIRSTS[name] else AGAIN
+        assert axe_findings(page, places) == {}
     assert left(seen["requests"], f"{site}/") == []
     assert_clean(seen)
 
@@ -143,9 +134,8 @@ def test_policy_holds(browser, site, scheme):
     page.close()
 
 
-@both_schemes
-def test_icon_is_a_picture(page, site, scheme):
-    page.goto(address(scheme, CHAPTER_2, site))
+def test_icon_is_a_picture(page):
+    page.goto(address("file", CHAPTER_2, ""))
     width = page.evaluate(
         """async () => {
             const picture = new Image();
@@ -157,8 +147,7 @@ def test_icon_is_a_picture(page, site, scheme):
     assert width > 0
 
 
-@both_schemes
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("scheme", "width"), zip(SCHEMES, WIDTHS, strict=True))
 def test_a_chapter_can_be_downloaded(browser, site, scheme, width):
     page = browser.new_page(viewport={"width": width, "height": 740})
     page.goto(address(scheme, CHAPTER_3, site))
@@ -176,16 +165,10 @@ def test_a_chapter_can_be_downloaded(browser, site, scheme, width):
     page.close()
 
 
-@every_page
-def test_only_chapters_are_offered(name):
-    links = [link["aria-label"] for link in soup(name).select(".chapter-link")]
-    assert links[:1] == ["Download this chapter as a notebook"] * name.startswith("chapters/")
-
-
 @pytest.mark.parametrize(
-    ("name", "drawer"), [("Menu", ".sidebar-drawer"), ("Contents", ".toc-drawer")]
+    ("scheme", "name", "drawer"),
+    [("http", "Menu", ".sidebar-drawer"), ("file", "Contents", ".toc-drawer")],
 )
-@both_schemes
 def test_drawers_open_and_close_by_tap(browser, site, scheme, name, drawer):
     context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
     page = context.new_page()
@@ -248,9 +231,6 @@ def test_widgets_start_as_they_come_near(page, site):
     assert not page.evaluate(ALIVE)[-1]
     page.locator(".widget-slot").last.scroll_into_view_if_needed()
     page.wait_for_function(f"() => {ALIVE}.at(-1)")
-    page.evaluate(SCROLL)
-    page.wait_for_selector("html[data-widgets=ready]")
-    assert all(page.evaluate(ALIVE))
 
 
 def test_the_first_key_starts_all_widgets(page, site):

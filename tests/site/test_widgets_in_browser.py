@@ -28,7 +28,6 @@ from tests.site.harness import (
     MISFITS,
     SHIFTS,
     SPILLS,
-    UNREADABLE,
     assert_words_fit,
     awake,
     axe,
@@ -38,13 +37,14 @@ from tests.site.harness import (
     wake,
     write_page,
 )
+from tests.site.looks import CHOICES, SMALL
 from tests.widgets.pictures import drawn
 from tests.widgets.samples import SAMPLES, simplest
 
 each_widget = pytest.mark.parametrize("widget", SAMPLES, ids=lambda widget: widget.__name__)
 few = settings(
     steady,
-    max_examples=4,
+    max_examples=3,
     phases=[Phase.explicit, Phase.generate],  # to shrink takes minutes in a browser
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -153,17 +153,8 @@ def test_a_picture_has_the_size_of_the_live_widget(browser, addresses, width):
     assert page.evaluate(heights) == pytest.approx(before, abs=1)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert_words_fit(page)
-    assert page.evaluate(UNREADABLE) == []
+    assert page.evaluate(CHOICES) == page.evaluate(SMALL) == []
     page.close()
-
-
-def test_the_pictures_stand_without_javascript(browser, addresses):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(addresses["file"])
-    for fieldset in page.locator(".abh > fieldset").all():
-        assert fieldset.is_visible() and fieldset.get_attribute("disabled") is not None
-    context.close()
 
 
 def test_the_pictures_stand_with_a_note_when_the_modules_fail(browser, addresses):
