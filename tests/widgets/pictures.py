@@ -1,5 +1,6 @@
 """A widget's module in the engine that draws the book's pictures, held against the Python class."""
 
+import functools
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ from bs4 import BeautifulSoup
 
 from _ext.widgets.page import engine
 from attnlib.widgets.kit.base import bounds
+from attnlib.widgets.writer import model_file
 
 
 def js(widget, call, **changes):
@@ -35,6 +37,28 @@ def parsed(markup):
         if not text.find_parent(["pre", "textarea"]):
             text.replace_with(re.sub(r"\s+", " ", text))
     return soup
+
+
+@functools.cache
+def opened(name):
+    """A widget's engine in which the trained writer is open, as `known`; it takes a while."""
+    engine(name)("globalThis.known = writer_story.openFile(dukpy.file), 0", file=model_file())
+    return engine(name)
+
+
+def texts(soup, selector):
+    """The texts of all parts that are found."""
+    return [found.get_text() for found in soup.select(selector)]
+
+
+def part(soup, name):
+    """The text of a part that has a name."""
+    return soup.select_one(f"[data-part={name}]").get_text()
+
+
+def numbers(text):
+    """The numbers that a text says, with a true minus."""
+    return [float(x.replace("−", "-")) for x in re.findall(r"−?\d+(?:\.\d+)?", text)]
 
 
 def shades(svg, shape):

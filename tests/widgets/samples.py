@@ -2,15 +2,18 @@
 
 import json
 import re
+from ast import literal_eval
 
 import numpy as np
-from hypothesis import Phase, find, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from attnlib import widgets
 from attnlib.masks import causal_mask
+from attnlib.models import causal_lm
 from attnlib.widgets import flow
 from attnlib.widgets.kit.base import bounds
+from tests.helpers import steady
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
 GIBBERISH = re.compile(r"NaN|Infinity|undefined|\[object")
@@ -289,6 +292,21 @@ def planes(draw):
 # The tip of an arrow of DotProduct, in tenths.
 TIPS = st.lists(st.integers(-13, 30).map(lambda tenth: tenth / 10), min_size=2, max_size=2)
 
+
+def arrays_of(config):
+    """Random arrays for a configuration, of the names and the shapes that `causal_lm` asks for."""
+    arrays, rng = {}, np.random.default_rng(0)
+    while True:
+        try:
+            causal_lm(config, arrays)
+            return arrays
+        except ValueError as error:
+            asked = re.fullmatch(r"weights must have (\S+), of shape (.*); got none", str(error))
+            assert asked, error
+            shape = literal_eval(asked[2])
+            arrays[asked[1]] = rng.normal(1 / (1 + len(shape)), 0.4, shape).astype(np.float32)
+
+
 # A model of 2 layers with 3 heads reads a text, another one of which nothing is seen ahead, and a
 # smaller one compares two texts.
 weights = np.random.default_rng(0).dirichlet(np.full(5, 0.3), (2, 3, 5))
@@ -376,6 +394,12 @@ OTHERS = {
 for name, others in OTHERS.items():
     kind = getattr(widgets, name)
     SAMPLES[kind] = st.builds(kind, **bounded(kind, **others))
+
+
+def every(*states, examples=25):
+    """Run a test with so many random states of a widget, or values of other strategies."""
+    strategies = [SAMPLES[each] if isinstance(each, type) else each for each in states]
+    return lambda test: settings(steady, max_examples=examples)(given(*strategies)(test))
 
 
 def simplest(widget):

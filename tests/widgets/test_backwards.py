@@ -3,16 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
 
 from attnlib.widgets import Backwards
 from attnlib.widgets import backwards as module
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
-
-walks = SAMPLES[Backwards]
-some = settings(steady, max_examples=20)
+from tests.widgets.samples import every
 
 
 def test_chai_piyo_by_hand():
@@ -28,8 +23,7 @@ def test_chai_piyo_by_hand():
     np.testing.assert_allclose(found["X"][0], [-turn + a, 2 * turn] * 2, atol=2e-6)
 
 
-@some
-@given(walks)
+@every(Backwards, examples=20)
 def test_gradients_are_those_of_torch_and_of_nudges(walk):
     leaves = {
         name: torch.tensor(getattr(walk, name.lower()), dtype=torch.float64, requires_grad=True)
@@ -57,8 +51,7 @@ def test_gradients_are_those_of_torch_and_of_nudges(walk):
     assert (up - down) / (2 * step) == pytest.approx(slope, abs=1e-6)
 
 
-@some
-@given(walks)
+@every(Backwards, examples=20)
 def test_javascript_and_copied_code_compute_what_attnlib_computes(walk):
     found, names = js(walk, "compute(state)"), run(js(walk, "code(state)"))
     for name, matrix in walk.matrices.items():
@@ -71,8 +64,7 @@ def test_javascript_and_copied_code_compute_what_attnlib_computes(walk):
     assert found["nudged"]["loss"] == pytest.approx(walk.nudged_loss, abs=1e-9)
 
 
-@some
-@given(walks)
+@every(Backwards, examples=20)
 def test_the_picture_shows_slopes_as_far_as_the_walk_has_come(walk):
     soup = picture(walk)
     steps = {"W_Q": "W", "W_K": "W", "W_V": "W"}

@@ -2,15 +2,10 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
 
 from attnlib.widgets import ChainRule
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
-
-rules = SAMPLES[ChainRule]
-some = settings(steady, max_examples=25)
+from tests.widgets.samples import every
 
 
 def shown(rule):
@@ -30,8 +25,7 @@ def test_the_stall_by_hand():
     assert picture(ChainRule(back=3)).select_one("[data-part=predicted]").get_text() == "2"
 
 
-@some
-@given(rule=rules)
+@every(ChainRule)
 def test_values_and_slopes_are_those_of_torch(rule):
     """The values and slopes, in Python and in JavaScript."""
     start = rule.price if rule.scene == "stall" else rule.parameter
@@ -56,8 +50,7 @@ def test_values_and_slopes_are_those_of_torch(rule):
     assert names[f"d{first}"] == pytest.approx(rule.slopes[first], abs=1e-9)
 
 
-@some
-@given(rule=rules)
+@every(ChainRule)
 def test_the_picture_shows_its_slopes_from_the_end_to_the_beginning(rule):
     found = shown(rule)
     rows = {"stall": ["L", "yu", "x"], "model": ["L", "p", "z", "w"]}[rule.scene]

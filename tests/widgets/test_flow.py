@@ -5,20 +5,12 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import Flow
 from attnlib.widgets.flow import stages
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
-
-flows = SAMPLES[Flow]
-some = settings(steady, max_examples=20)
-few = settings(
-    steady, max_examples=7
-)  # all ways of drawing it, of which each takes the engine long
+from tests.widgets.samples import every
 
 # The numbers of the course, as its chapters print them.
 CHAI = [[0.111614, 1.888386], [1.888386, 0.111614]]
@@ -70,8 +62,7 @@ def test_the_layer_is_that_of_attnlib():
     np.testing.assert_allclose(flow.weights, weights[0], atol=1e-12)
 
 
-@some
-@given(flow=flows)
+@every(Flow, examples=20)
 def test_javascript_and_copied_code_compute_what_attnlib_computes(flow):
     found = js(flow, "compute(state)")
     heads = found["heads"]
@@ -94,8 +85,7 @@ def test_javascript_and_copied_code_compute_what_attnlib_computes(flow):
         np.testing.assert_allclose(names["P"], flow.shares, rtol=0, atol=1e-9)
 
 
-@some
-@given(flow=flows)
+@every(Flow, examples=20)
 def test_what_is_written_gives_what_it_says(flow):
     """Each sum under a cell, calculated; and its products add up to the score or the number."""
     for told in js(flow, "cells(state).map(name => widget.inWords(state, name))"):
@@ -113,8 +103,7 @@ def test_what_is_written_gives_what_it_says(flow):
             assert total == pytest.approx(told["value"], abs=1e-9)
 
 
-@few
-@given(flow=flows)
+@every(Flow, examples=7)
 def test_no_number_stands_there_before_its_stage(flow):
     order = stages(flow.state)
     for stage in (order[0], flow.stage):
@@ -131,8 +120,7 @@ def test_no_number_stands_there_before_its_stage(flow):
             assert bool(waits) == (order.index(stage) < order.index(passed[-1]))
 
 
-@few
-@given(flow=flows)
+@every(Flow, examples=7)
 def test_on_paper_and_without_a_script_stands_the_whole_river(flow):
     flow.stage = stages(flow.state)[0]
     made = js(flow, "compute(state)")

@@ -7,18 +7,14 @@ import re
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import LayerExplorer
 from attnlib.widgets import layer_explorer as module
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
+from tests.widgets.samples import every
 
 pytestmark = pytest.mark.filterwarnings("error")
-explorers = SAMPLES[LayerExplorer]
-some = settings(steady, max_examples=7)  # two stacks of 24 layers each
 SWITCHES = list(itertools.product([True, False], module.NORMS, [True, False]))
 
 
@@ -123,8 +119,7 @@ def test_javascript_computes_what_attnlib_computes(residual, norm, feed_forward)
         np.testing.assert_allclose(found["curves"][name], curve, rtol=1e-6, atol=atol)
 
 
-@some
-@given(explorers)
+@every(LayerExplorer, examples=7)
 def test_copied_code_gives_the_numbers_on_the_screen(explorer):
     names = run(js(explorer, "code(state)"))
     assert_states(names["states"], explorer)
@@ -144,8 +139,7 @@ def assert_says(text, x, digits):
         assert float(text) == pytest.approx(x, abs=0.501 * 10**-digits)
 
 
-@some
-@given(explorers)
+@every(LayerExplorer, examples=7)
 def test_the_picture_says_and_draws_the_numbers(explorer):
     soup = picture(explorer)
     assert_drawn(soup.svg, explorer)

@@ -4,22 +4,18 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 from attnlib.models import induction
 from attnlib.models.induction import held_out
 from attnlib.widgets import Letters
 from attnlib.widgets.letters import LETTERS
-from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture, run
-from tests.widgets.samples import SAMPLES
+from tests.widgets.samples import every
 
-letters = SAMPLES[Letters]
 HEADS = [[layer, head] for layer in (0, 1) for head in (0, 1)]
 
 
-@settings(steady, max_examples=15)
-@given(made=letters)
+@every(Letters, examples=15)
 def test_javascript_and_copied_code_read_as_attnlib_reads(made):
     found = js(made, "compute(state)")
     np.testing.assert_allclose(found["probabilities"], made.probabilities, rtol=0, atol=1e-9)

@@ -4,22 +4,18 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import MaskPainter
 from attnlib.widgets.kit.constants import word_vector
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import painters, trials
+from tests.widgets.samples import every, painters, trials
 
 PATTERNS = ("causal", "padding", "window", "packed")
-some = settings(steady, max_examples=25)
 
 
-@some
-@given(trial=trials(), masked=st.booleans(), traced=st.integers(-1, 7))
+@every(trials(), st.booleans(), st.integers(-1, 7))
 def test_letters_shows_where_the_model_looks_and_which_guesses_are_right(trial, masked, traced):
     painter = MaskPainter("letters", trial=trial, masked=masked, traced=traced)
     run_of = trial["on" if masked else "off"]
@@ -53,8 +49,7 @@ def expected_mask(painter):
     }[painter.scene]
 
 
-@some
-@given(painter=painters(*PATTERNS))
+@every(painters(*PATTERNS))
 def test_each_pattern_is_the_mask_of_attnlib(painter):
     mask = expected_mask(painter)
     np.testing.assert_array_equal(js(painter, "compute(state)"), mask)
@@ -87,8 +82,7 @@ def attend(painter, replaced=None):
     return attnlib.scaled_dot_product_attention(*vectors, np.array(painter.mask))
 
 
-@some
-@given(painter=painters("paint"))
+@every(painters("paint"))
 def test_javascript_computes_what_attnlib_computes(painter):
     found = js(painter, "compute(state)")
     output, weights = attend(painter)
@@ -98,8 +92,7 @@ def test_javascript_computes_what_attnlib_computes(painter):
     np.testing.assert_array_equal(found["moves"], (abs(after - output) > 1e-9).any(-1))
 
 
-@some
-@given(painter=painters("paint"), data=st.data())
+@every(painters("paint"), st.data())
 def test_the_picture_says_what_moves_and_what_is_looked_at(painter, data):
     """The outputs are measured; the mask alone says the same, but for the token's own."""
     mask, replaced, weights = np.array(painter.mask), painter.replaced, attend(painter)[1]

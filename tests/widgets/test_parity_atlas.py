@@ -6,14 +6,12 @@ import warnings
 
 import pytest
 import torch
-from hypothesis import given, settings
 
 from attnlib import atlas
 from attnlib.widgets import ParityAtlas
 from attnlib.widgets import parity_atlas as module
-from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, picture
-from tests.widgets.samples import SAMPLES
+from tests.widgets.samples import every
 
 SIGNS = {
     "equal": "=",
@@ -71,8 +69,7 @@ def test_a_dot_says_that_the_mode_matters():
         assert ("varies" in button["class"]) == (len(several) > 1)
 
 
-@settings(steady, max_examples=10)
-@given(widget=SAMPLES[ParityAtlas])
+@every(ParityAtlas, examples=10)
 def test_the_picture_says_what_the_stored_row_says(widget):
     row = stored(widget.function, widget.mask, widget.mode)
     soup = picture(widget)

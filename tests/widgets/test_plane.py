@@ -5,17 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import Plane
 from attnlib.widgets.plane import PRICED
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
-
-planes = SAMPLES[Plane]
-some = settings(steady, max_examples=40)
+from tests.widgets.samples import every
 
 
 def test_bank_by_hand():
@@ -81,8 +76,7 @@ def test_a_question_that_is_turned():
     np.testing.assert_allclose(Plane("turned", turn=0, stretch=2).scores, 2 * plain.scores)
 
 
-@some
-@given(plane=planes)
+@every(Plane, examples=40)
 def test_the_numbers_are_attention_and_javascript_and_copied_code_have_them_too(plane):
     found = js(plane, "compute(state)")
     assert found["tokens"] == plane.tokens
@@ -166,8 +160,7 @@ def test_costs_alone_teach_a_shortcut():
     assert cells[2] == ["latte?", "0.60", "0.10", "0.30", "3.00"]
 
 
-@some
-@given(plane=planes)
+@every(Plane, examples=40)
 def test_the_output_is_in_the_hull_and_the_values_lead_to_it(plane):
     if plane.scene == "learning":
         return

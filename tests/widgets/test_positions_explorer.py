@@ -5,19 +5,17 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example
 
 import attnlib
 from attnlib.widgets import PositionsExplorer
 from attnlib.widgets.positions_explorer import KINDS, ROWS, TABLE
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
+from tests.widgets.samples import SAMPLES, every
 
 pytestmark = pytest.mark.filterwarnings("error")
 every_scene = SAMPLES[PositionsExplorer]
 explorers = every_scene.map(lambda made: PositionsExplorer(**made.state | {"scene": "scores"}))
-some = settings(steady, max_examples=15)  # 64 x 64 x d_model products each
 
 
 def encoding_of(explorer):
@@ -107,8 +105,7 @@ def test_scores_are_those_of_multi_head_attention(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(steady, max_examples=3)
-@given(explorer=explorers)
+@every(explorers, examples=3)
 def test_javascript_and_copied_code_compute_what_attnlib_computes(kind, explorer):
     explorer.kind = kind
     found, encoding, bias = js(explorer, "compute(state)"), encoding_of(explorer), bias_of(explorer)
@@ -132,10 +129,9 @@ def numbers(text):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(steady, max_examples=3)
+@every(explorers, examples=3)
 @example(explorer=PositionsExplorer(position=0))
 @example(explorer=PositionsExplorer(position=63))
-@given(explorer=explorers)
 def test_the_picture_says_and_draws_the_numbers(kind, explorer):
     explorer.kind = kind
     p, scores, encoding = explorer.position, explorer.scores, encoding_of(explorer)
@@ -243,8 +239,7 @@ def test_the_base_stands_at_the_nearest_stop_and_is_said_exactly():
     assert ends[1]["aria-valuetext"] == "1000000"
 
 
-@some
-@given(every_scene)
+@every(PositionsExplorer, examples=15)
 def test_what_moves_and_its_copied_code_are_what_attnlib_computes(explorer):
     found = js(explorer, "scenes(state)")
     outputs, weights = explorer.outputs
@@ -289,8 +284,7 @@ def tips(sheet, part):
     return np.array([end.groups() for end in ends], float)
 
 
-@settings(steady, max_examples=15)
-@given(every_scene)
+@every(PositionsExplorer, examples=15)
 def test_hands_point_where_the_encoding_says(explorer):
     explorer.scene = "clocks"
     soup = picture(explorer)

@@ -6,17 +6,15 @@ import math
 import ipywidgets
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import ScalingExplorer
 from attnlib.widgets import scaling_explorer as module
 from attnlib.widgets.kit.constants import word_vector
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
+from tests.widgets.samples import every
 
-some = settings(steady, max_examples=10)
 sizes = st.integers(1, module.MAX_D_K)
 
 
@@ -49,11 +47,11 @@ def test_word_vectors_have_mean_0_and_variance_1():
     assert not np.array_equal(word_vector("cat", "key", 7), word_vector("cat", "query", 7))
 
 
-@some
-@given(
-    explorer=st.builds(
+@every(
+    st.builds(
         ScalingExplorer, d_k=sizes, divided=st.booleans(), toss=st.integers(1, module.N_TOSSES)
-    )
+    ),
+    examples=10,
 )
 def test_walks_add_up_the_products_of_coins(explorer):
     found, expected = js(explorer, "compute(state)"), walked(explorer)
@@ -89,8 +87,7 @@ def test_coins_have_four_products(coins):
     assert len(soup.svg.find_all("rect", fill="var(--ink)")) == 1
 
 
-@some
-@given(gap=st.integers(-20, 20).map(lambda half: half / 2))
+@every(st.integers(-20, 20).map(lambda half: half / 2), examples=10)
 def test_gap_gives_the_weight_and_its_slope(gap):
     found = js(ScalingExplorer("gap", gap=gap), "compute(state)")
     np.testing.assert_allclose(found["weights"], attnlib.softmax([gap, 0.0]), rtol=1e-9)
@@ -101,8 +98,7 @@ def test_gap_gives_the_weight_and_its_slope(gap):
     assert found["slope"] == pytest.approx((around[0] - around[1]) / (2 * step), rel=1e-4, abs=1e-9)
 
 
-@some
-@given(d_k=sizes)
+@every(sizes, examples=10)
 def test_sizes_compare_three_divisors(d_k):
     query = word_vector("query 5", "query", d_k)
     keys = np.stack([word_vector(f"key {j}", "key", d_k) for j in range(1, 17)])

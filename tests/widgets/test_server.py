@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib import serving
 from attnlib.widgets import Server
 from attnlib.widgets.kit.base import bounds
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import bounded
+from tests.widgets.samples import bounded, every
 
 RUNS = st.builds(
     Server,
@@ -24,8 +22,7 @@ RUNS = st.builds(
 )
 
 
-@settings(steady, max_examples=20)
-@given(widget=RUNS)
+@every(RUNS, examples=20)
 def test_javascript_serves_as_attnlib_does(widget):
     found = js(widget, "compute(state)")
     done = serving.Server(widget.settings).run()

@@ -4,13 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlib import models
 from attnlib.widgets import Swap, swap
-from tests.helpers import steady
 from tests.widgets.pictures import js, picture
+from tests.widgets.samples import every
 
 WIDTH = 36  # of all curves together, where the sentence is one line
 
@@ -65,12 +64,12 @@ def test_without_a_script_a_second_reading_stands_below_the_first():
         assert len(labels) == 2 and all(f"“{top(Swap(word=word))}”" in label for label in labels)
 
 
-@settings(steady, max_examples=20)
-@given(
-    words=st.sampled_from([words for words in swap.SENTENCES.values()]).flatmap(
+@every(
+    st.sampled_from([words for words in swap.SENTENCES.values()]).flatmap(
         lambda words: st.tuples(st.sampled_from(words), st.sampled_from(words))
     ),
-    part=st.floats(0, 1),
+    st.floats(0, 1),
+    examples=20,
 )
 def test_on_their_way_all_curves_together_keep_the_weight_of_1(words, part):
     start, end = (Swap(word=word) for word in words)

@@ -4,22 +4,19 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import attnlib
 from attnlib.models import causal_lm
 from attnlib.widgets import ThenAndNow
 from attnlib.widgets.then_and_now import LLAMA, PARTS, SIZES
-from tests.helpers import parts, steady
+from tests.helpers import parts
 from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
+from tests.widgets.samples import every
 
-some = settings(steady, max_examples=25)
 llama = ThenAndNow(**dict.fromkeys(LLAMA, True))
 
 
-@some
-@given(widget=SAMPLES[ThenAndNow])
+@every(ThenAndNow)
 def test_javascript_counts_what_python_counts(widget):
     assert js(widget, "compute(state)") == {"parameters": widget.parameters, "cache": widget.cache}
 
@@ -34,8 +31,7 @@ def built(widget):
     return run(lines[: end + 1]), run(js(widget, "code(state)"))
 
 
-@some
-@given(widget=SAMPLES[ThenAndNow])
+@every(ThenAndNow)
 def test_the_expression_is_a_layer_of_so_many_numbers(widget):
     names, _ = built(widget)
     layer = names["layer"]
