@@ -56,6 +56,11 @@ def part(soup, name):
     return soup.select_one(f"[data-part={name}]").get_text()
 
 
+def close(found, expected, atol=1e-9):
+    """Assert that two arrays differ nowhere by more than this, however large they are."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+
+
 def numbers(text):
     """The numbers that a text says, with a true minus."""
     return [float(x.replace("−", "-")) for x in re.findall(r"−?\d+(?:\.\d+)?", text)]

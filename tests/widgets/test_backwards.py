@@ -6,7 +6,7 @@ import torch
 
 from attnlib.widgets import Backwards
 from attnlib.widgets import backwards as module
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import close, js, picture, run
 from tests.widgets.samples import every
 
 
@@ -42,7 +42,7 @@ def test_gradients_are_those_of_torch_and_of_nudges(walk):
         wanted = (leaves | made)[name].grad.numpy()
         if name == "A":  # what may not be looked at is no way to the loss
             wanted = np.where(blocked.numpy(), 0, wanted)
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+        close(found, wanted, 1e-12)
     # And a small nudge of the chosen entry does what its slope predicts.
     name, i, j = walk.cell.split(".")
     step = 1e-5
@@ -55,10 +55,10 @@ def test_gradients_are_those_of_torch_and_of_nudges(walk):
 def test_javascript_and_copied_code_compute_what_attnlib_computes(walk):
     found, names = js(walk, "compute(state)"), run(js(walk, "code(state)"))
     for name, matrix in walk.matrices.items():
-        np.testing.assert_allclose(found["made"][name], matrix, rtol=0, atol=1e-9)
+        close(found["made"][name], matrix)
         gradient = walk.gradients[name]
-        np.testing.assert_allclose(found["gradients"][name], gradient, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(names[f"d{name}"], gradient, rtol=0, atol=1e-9)
+        close(found["gradients"][name], gradient)
+        close(names[f"d{name}"], gradient)
     assert names["L"] == pytest.approx(walk.loss, abs=1e-9)
     assert found["loss"] == pytest.approx(walk.loss, abs=1e-9)
     assert found["nudged"]["loss"] == pytest.approx(walk.nudged_loss, abs=1e-9)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attnlib.widgets import ChainRule
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import js, part, picture, run
 from tests.widgets.samples import every
 
 
@@ -21,8 +21,8 @@ def test_the_stall_by_hand():
     assert rule.values == {"x": 10, "y": 6, "u": 50, "L": 300}
     assert rule.slopes == {"x": 20, "y": 50, "u": 6, "L": 1}
     assert ChainRule(price=12).slopes["x"] == 0
-    assert picture(ChainRule(back=3)).select_one("[data-part=really]").get_text() == "1.95"
-    assert picture(ChainRule(back=3)).select_one("[data-part=predicted]").get_text() == "2"
+    assert part(picture(ChainRule(back=3)), "really") == "1.95"
+    assert part(picture(ChainRule(back=3)), "predicted") == "2"
 
 
 @every(ChainRule)

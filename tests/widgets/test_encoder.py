@@ -6,7 +6,7 @@ import pytest
 from attnlib import models
 from attnlib.models import MissingModelError, Reading, mean_pool
 from attnlib.widgets import Encoder
-from tests.widgets.pictures import js, picture, run, shades
+from tests.widgets.pictures import js, part, picture, run, shades
 from tests.widgets.samples import RECORDED
 
 HOSTILE = '<img src=x onerror="document.title=1">'
@@ -98,7 +98,7 @@ def test_what_is_hidden_is_read_without(model):
         assert before == pytest.approx(full.weights[at], abs=0.00501)
         assert after == pytest.approx(reading.weights[at], abs=0.00501)
     soup = picture(made)
-    assert soup.select_one("[data-part=without]").get_text().startswith(f"Without {HOSTILE[:5]}")
+    assert part(soup, "without").startswith(f"Without {HOSTILE[:5]}")
     assert len(soup.select("[data-part=without] [data-go]")) == 2
     assert soup.select_one("[data-part=heat] .hatch")["d"]
     assert soup.select_one("[data-hide='2']")["aria-pressed"] == "true"
@@ -113,7 +113,7 @@ def test_picture_says_what_it_shows(model):
     soup = picture(made)
     top = weights[3].argmax()
     names = ["[CLS]", "a", "<img src=x …", "##b", "[SEP]"]
-    said = soup.select_one("[data-part=said]").get_text()
+    said = part(soup, "said")
     most = f"{names[top]} {weights[3].max() + 1e-9:.2f}"
     assert said == f"Layer 2, head 5: ##b attends most to {most}"
     assert soup.select_one(".asking [aria-pressed=true]").get_text() == "##b"
@@ -129,13 +129,13 @@ def test_picture_says_what_it_shows(model):
         ("M0", f"{10 + 20 * j:.1f}") for j in range(5)
     }
     assert all(d[1] == "70.0" for d in ends)
-    assert "goes on the word before" in soup.select_one("[data-part=without]").get_text()
+    assert "goes on the word before" in part(soup, "without")
     assert soup.find(["img", "script"]) is None
 
 
 def test_compact_is_one_head_as_lines():
     soup = picture(Encoder(compact=True))
-    assert soup.select_one("[data-part=said]").get_text().endswith("cat 0.59")
+    assert part(soup, "said").endswith("cat 0.59")
     assert not soup.select("[role=grid], [data-hide], [data-part=heat], [name=copy]")
 
 
@@ -173,5 +173,5 @@ def test_copied_code_reads_what_is_shown(model):
 
 def test_the_microscope_tells_what_recorded_weights_tell():
     soup = picture(Encoder(), lens=[6, 2])
-    lens = soup.select_one("[data-part=lens]").get_text()
+    lens = part(soup, "lens")
     assert "that it gives to cat:" in lens and "its queries and keys were not" in lens

@@ -14,7 +14,7 @@ from attnlib.models import Reading
 from attnlib.widgets import Encoder
 from attnlib.widgets.encoder import views
 from attnlib.widgets.kit import modules
-from tests.widgets.pictures import js, numbers, part, picture, run, texts
+from tests.widgets.pictures import close, js, numbers, part, picture, run, texts
 from tests.widgets.samples import every
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -96,7 +96,7 @@ def test_javascript_finds_the_path_that_numpy_finds(seed, n, m):
     assert found["share"] == pytest.approx(expected["share"], abs=1e-9)
     assert found["cosines"] == pytest.approx(expected["cosines"], abs=1e-12)
     for points, others in zip(found["points"], expected["points"], strict=True):
-        np.testing.assert_allclose(points, others, rtol=0, atol=1e-5)
+        close(points, others, 1e-5)
 
 
 def test_two_equal_sentences_do_not_part():
@@ -208,7 +208,7 @@ def test_javascript_measures_the_shares_that_numpy_measures(seed, n):
     by_layer = [[layer[..., end].mean() for layer in made.weights] for end in (0, -1)]
     np.testing.assert_allclose(views.shares(made), by_layer)
     found = view("Lengths", "sharesOf(dukpy.r)", r=as_read(made))
-    np.testing.assert_allclose(found, views.shares(made), rtol=0, atol=1e-12)
+    close(found, views.shares(made), 1e-12)
 
 
 def test_the_picture_has_a_point_for_each_length():

@@ -9,7 +9,7 @@ import pytest
 import attnlib
 from attnlib.widgets import Flow
 from attnlib.widgets.flow import stages
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import close, js, picture, run
 from tests.widgets.samples import every
 
 # The numbers of the course, as its chapters print them.
@@ -79,10 +79,10 @@ def test_javascript_and_copied_code_compute_what_attnlib_computes(flow):
             np.testing.assert_allclose(there, expected, rtol=1e-9, atol=1e-9, err_msg=name)
     names = run(js(flow, "code(state)"))
     weights = flow.weights.reshape(names["A"].shape)
-    np.testing.assert_allclose(names["A"], weights, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(names["Z"], flow.layer_output, rtol=0, atol=1e-9)
+    close(names["A"], weights)
+    close(names["Z"], flow.layer_output)
     if flow.vocabulary:
-        np.testing.assert_allclose(names["P"], flow.shares, rtol=0, atol=1e-9)
+        close(names["P"], flow.shares)
 
 
 @every(Flow, examples=20)
@@ -153,9 +153,7 @@ def test_the_model_that_writes_is_that_of_attnlib():
     for text in ("tea not bad", "coffee good drink", "tea not bad drink tea"):
         tokens = [known.index(word) for word in text.split()]
         flow.tokens = text.split()
-        np.testing.assert_allclose(
-            flow.shares, attnlib.softmax(model(tokens)[-1:]), rtol=0, atol=1e-12
-        )
+        close(flow.shares, attnlib.softmax(model(tokens)[-1:]), 1e-12)
         told = js(flow, "account(state)")
         for word, name in enumerate(flow.vocabulary):
             parts = attnlib.inspection.ledger(model, tokens, -1, word)[1]

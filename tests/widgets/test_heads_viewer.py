@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import attnlib
 from attnlib.widgets import HeadsViewer
 from attnlib.widgets.heads_viewer import LINES
-from tests.widgets.pictures import js, picture, run, shades, texts
+from tests.widgets.pictures import close, js, picture, run, shades, texts
 from tests.widgets.samples import every
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -385,7 +385,7 @@ def test_each_small_head_stands_in_its_place(mask):
     for layer, head in np.ndindex(3, 2):
         shown, blocked = shades(grid[layer][head], (5, 5))
         eighths = np.floor(weights[layer, head] * 8 + 0.5) / 8
-        np.testing.assert_allclose(shown, eighths, rtol=0, atol=0.0051)  # .125 is written .13
+        close(shown, eighths, 0.0051)  # .125 is written .13
         np.testing.assert_array_equal(blocked, ~np.broadcast_to(mask, (5, 5)))
 
 
@@ -414,6 +414,6 @@ def test_a_large_model_is_packed_and_drawn_small():
     padded = np.pad(weights, (0, 4)).reshape(22, 6, 22, 6).max(axis=(1, 3))
     expected = np.floor(padded * 8 + 0.5) / 8
     shown, _ = shades(small, (22, 22))
-    np.testing.assert_allclose(shown, expected, rtol=0, atol=0.0051)
+    close(shown, expected, 0.0051)
     # Read out is the row that is looked at.
     assert [len(row("td")) for row in soup.select("[data-part=table] tr")[1:]] == [128]

@@ -13,7 +13,7 @@ from attnlib import lens
 from attnlib.models import writer
 from attnlib.widgets import Inspector, inspector
 from attnlib.world import World
-from tests.widgets.pictures import js, numbers, opened, part, picture, run, texts
+from tests.widgets.pictures import close, js, numbers, opened, part, picture, run, texts
 from tests.widgets.samples import HOSTILE
 
 BOAT, MUDDY, WHO = (text for _, text, *_ in inspector.EXAMPLES)
@@ -72,16 +72,16 @@ def test_page_and_python_agree():
         )  # fmt: skip
         names = model.vocabulary[word], model.vocabulary[against]
         parts = inspector.contributions(tokens, *names)
-        np.testing.assert_allclose(found["parts"], parts, rtol=0, atol=1e-3)
+        close(found["parts"], parts, 1e-3)
         assert sum(found["parts"]) == pytest.approx(
             found["logits"][word] - found["logits"][against], abs=1e-3
         )
         from_tokens = inspector.by_token(tokens, *names)
-        np.testing.assert_allclose(found["byToken"], from_tokens, rtol=0, atol=1e-3)
-        np.testing.assert_allclose(found["rows"], lens(model, tokens)[:, -1], rtol=0, atol=1e-4)
+        close(found["byToken"], from_tokens, 1e-3)
+        close(found["rows"], lens(model, tokens)[:, -1], 1e-4)
         heads = [head for head in range(12) if away >> head & 1]
         after = inspector.intervened(tokens, swapped, heads, how, where)
-        np.testing.assert_allclose(found["after"], after, rtol=0, atol=2e-4)
+        close(found["after"], after, 2e-4)
 
 
 def test_what_was_read_of_the_same_beginning_is_the_same_as_read_anew():

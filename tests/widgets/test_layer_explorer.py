@@ -11,7 +11,7 @@ import torch
 import attnlib
 from attnlib.widgets import LayerExplorer
 from attnlib.widgets import layer_explorer as module
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import close, js, part, picture, run
 from tests.widgets.samples import every
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -34,7 +34,7 @@ def test_with_all_parts_pytorch_gives_the_same_vectors(norm):
             ):
                 parameter.copy_(torch.tensor(weight.T))
             x = layer(x)
-        np.testing.assert_allclose(state, x[0].numpy(), rtol=0, atol=1e-12)
+        close(state, x[0].numpy(), 1e-12)
 
 
 @pytest.mark.parametrize(("residual", "norm", "feed_forward"), SWITCHES)
@@ -103,7 +103,7 @@ def test_arrays_cannot_be_changed_and_traits_follow_a_link():
 def assert_states(found, explorer):
     """The states layer by layer, each within 1e-6 of its own largest entry, however small."""
     for got, wanted in zip(found, explorer.states, strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
+        close(got, wanted, 1e-6 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize(("residual", "norm", "feed_forward"), SWITCHES)
@@ -144,9 +144,9 @@ def test_the_picture_says_and_draws_the_numbers(explorer):
     soup = picture(explorer)
     assert_drawn(soup.svg, explorer)
     curves, last = explorer.curves, explorer.states[-1]
-    assert_says(soup.select_one("[data-part=distance]").get_text(), explorer.distance[-1], 3)
-    assert_says(soup.select_one("[data-part=norm_value]").get_text(), explorer.norms[-1], 2)
-    scale = soup.select_one("[data-part=scale]").get_text()
+    assert_says(part(soup, "distance"), explorer.distance[-1], 3)
+    assert_says(part(soup, "norm_value"), explorer.norms[-1], 2)
+    scale = part(soup, "scale")
     assert_says(scale.rpartition(" ")[2], np.abs(last).max(), 2)
     many = "layer" + "s" * (explorer.depth > 1)
     assert soup.find("text").get_text() == f"7 words × 16 numbers, after {explorer.depth} {many}"
@@ -183,13 +183,13 @@ def assert_drawn(svg, explorer):
             # The outline of a hollow square adds to it.
             drawn[i, j] = sign * ((side + (sign < 0)) / (0.9 * min(width, height))) ** 2
     hidden = (0.9 * min(width, height)) ** -2  # a hollow square that is all outline
-    np.testing.assert_allclose(drawn, matrix, rtol=0, atol=max(0.01, hidden))
+    close(drawn, matrix, max(0.01, hidden))
     for part, curve in (("line", "distance"), ("full", "distance_full")):
         path = svg.select_one(f"[data-part=distance_{part}]")["d"]
         x, y = np.array([corner.split() for corner in path[1:].split("L")], float).T
         np.testing.assert_allclose((x - 52) * 24 / 296, np.arange(25), atol=0.01)
         powers = np.log10(np.clip(explorer.curves[curve], 1e-8, 1))
-        np.testing.assert_allclose(-8 + (304 - y) * 8 / 92, powers, rtol=0, atol=0.005)
+        close(-8 + (304 - y) * 8 / 92, powers, 0.005)
     corners = svg.select_one("[data-part=distance_line]")["d"][1:].split("L")
     here = [float(number) for number in corners[explorer.depth].split()]
     dot = svg.circle

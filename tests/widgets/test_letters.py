@@ -9,7 +9,7 @@ from attnlib.models import induction
 from attnlib.models.induction import held_out
 from attnlib.widgets import Letters
 from attnlib.widgets.letters import LETTERS
-from tests.widgets.pictures import drawn, js, picture, run
+from tests.widgets.pictures import close, drawn, js, part, picture, run
 from tests.widgets.samples import every
 
 HEADS = [[layer, head] for layer in (0, 1) for head in (0, 1)]
@@ -18,12 +18,12 @@ HEADS = [[layer, head] for layer in (0, 1) for head in (0, 1)]
 @every(Letters, examples=15)
 def test_javascript_and_copied_code_read_as_attnlib_reads(made):
     found = js(made, "compute(state)")
-    np.testing.assert_allclose(found["probabilities"], made.probabilities, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found["weights"], made.weights, rtol=0, atol=1e-9)
+    close(found["probabilities"], made.probabilities)
+    close(found["weights"], made.weights)
     assert LETTERS[found["says"]] == made.says
     assert found["position"] == min(made.place, len(made.text) - 1)
     names = run(js(made, "code(state)"))
-    np.testing.assert_allclose(names["probabilities"], made.probabilities, rtol=0, atol=1e-12)
+    close(names["probabilities"], made.probabilities, 1e-12)
     assert names["printed"][0].split()[1] == made.says
     bars = picture(made).select("[data-part=bars] span")
     shares = [float(bar["style"].removeprefix("--probability:")) for bar in bars]
@@ -75,18 +75,16 @@ def test_sources_are_where_most_is_added():
 
 def test_picture_says_what_it_shows():
     soup = picture(Letters(text="cfac", off=[[0, 1], [1, 1]]))
-    said = soup.select_one("[data-part=explanation]").get_text()
+    said = part(soup, "explanation")
     assert said.startswith("At c, head 1 of layer 2 looks at f (0.")
     assert "which stands after c. The model says f (" in said and said.endswith("Right.")
     assert soup.select_one("[data-row=query] .query-letter").get_text() == "c"
     assert [box.has_attr("checked") for box in soup.select("[name=head]")] == [1, 0, 1, 0]
     assert len(soup.select("[data-part=lines_2] .second")) == 0  # a head that is off draws no line
-    alone = picture(Letters(text="a", off=HEADS)).select_one("[data-part=explanation]").get_text()
+    alone = part(picture(Letters(text="a", off=HEADS)), "explanation")
     assert alone.startswith("No head of layer 2 is on.") and "No a came before" in alone
     wrong = picture(Letters(text="cfakdcgbfaec", off=[[0, 0]]))
-    assert (
-        wrong.select_one("[data-part=explanation]").get_text().endswith("after the last c came g.")
-    )
+    assert part(wrong, "explanation").endswith("after the last c came g.")
 
 
 def test_every_set_of_heads_has_its_place_on_the_board():

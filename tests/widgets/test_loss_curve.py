@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnlib.widgets import LossCurve
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import js, picture, run, texts
 from tests.widgets.samples import every
 
 
@@ -13,11 +13,11 @@ def test_a_quarter_by_hand():
     curve = LossCurve(probability=0.25)
     assert (curve.bits, curve.perplexity, curve.slope) == pytest.approx((2, 4, -4))
     assert curve.loss == pytest.approx(2 * 0.693147)
-    rows = [cell.get_text() for cell in picture(curve).select("td")]
+    rows = texts(picture(curve), "td")
     assert rows == ["1.39 nats", "2.00 bits", "4"]
     steep = picture(LossCurve("slope", probability=0.25))
-    assert [cell.get_text() for cell in steep.select("td")] == ["1.386", "−4.00", "−1"]
-    certain = [cell.get_text() for cell in picture(LossCurve(probability=1)).select("td")]
+    assert texts(steep, "td") == ["1.386", "−4.00", "−1"]
+    certain = texts(picture(LossCurve(probability=1)), "td")
     assert certain == ["0.00 nats", "0.00 bits", "1"]
 
 

@@ -10,7 +10,7 @@ import torch
 from attnlib import atlas
 from attnlib.widgets import ParityAtlas
 from attnlib.widgets import parity_atlas as module
-from tests.widgets.pictures import drawn, js, picture
+from tests.widgets.pictures import drawn, js, picture, texts
 from tests.widgets.samples import every
 
 SIGNS = {
@@ -73,10 +73,7 @@ def test_a_dot_says_that_the_mode_matters():
 def test_the_picture_says_what_the_stored_row_says(widget):
     row = stored(widget.function, widget.mask, widget.mode)
     soup = picture(widget)
-    told = dict(
-        [span.get_text() for span in line.select(":scope > span")]
-        for line in soup.select(".facts p")
-    )
+    told = dict(texts(line, ":scope > span") for line in soup.select(".facts p"))
     if row is None:
         assert told.pop("tokens") == "no such argument" and set(told.values()) == {"–"}
         assert soup.select_one("pre").get_text() == ""

@@ -9,7 +9,7 @@ import torch
 import attnlib
 from attnlib.widgets import Plane
 from attnlib.widgets.plane import PRICED
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import js, part, picture, run, texts
 from tests.widgets.samples import every
 
 
@@ -37,7 +37,7 @@ def test_the_next_word_by_hand():
     np.testing.assert_allclose(probabilities, [0.7666, 0.0459, 0.1875], atol=5e-5)
     np.testing.assert_allclose(Plane(sentence="money").probabilities, probabilities[[1, 0, 2]])
     assert Plane(sharpness=1.1).probabilities[0] == pytest.approx(0.783, abs=5e-4)
-    words = [li.get_text() for li in picture(Plane()).select("[data-part=next] li")]
+    words = texts(picture(Plane()), "[data-part=next] li")
     assert words == ["water0.77", "loan0.05", "and0.19"]
     with pytest.raises(AttributeError, match="need the scene bank; this one is words"):
         _ = Plane("words").probabilities
@@ -54,7 +54,7 @@ def test_the_price_list_by_hand():
     longer = plane.words | {"coffee": [2, 2]}
     assert Plane("prices", words=longer).scores[1] == 2 * plane.scores[1]
     assert Plane("prices", query=(-1, 0.4)).scores[0] < 0  # beyond a right angle
-    assert picture(plane).select_one("[data-part=answer]").get_text() == "2.515"
+    assert part(picture(plane), "answer") == "2.515"
     cells = [td.get_text() for td in picture(plane).tbody.tr.find_all("td")[:3]]
     assert cells == ["4", "54.60", "0.665"]
 
@@ -185,7 +185,7 @@ def test_the_output_is_in_the_hull_and_the_values_lead_to_it(plane):
 
 def test_picture_shows_both_sentences_and_the_numbers():
     soup = picture(Plane())
-    assert soup.select_one("[data-part=answer]").get_text() == "(2.99, 0.17)"
+    assert part(soup, "answer") == "(2.99, 0.17)"
     body, foot = soup.tbody, soup.tfoot
     cells = [cell.get_text() for cell in body.find_all("tr")[1].find_all("td")[:3]]
     assert cells == ["4", "16.92", "0.704"]

@@ -10,7 +10,7 @@ from hypothesis import example
 import attnlib
 from attnlib.widgets import PositionsExplorer
 from attnlib.widgets.positions_explorer import KINDS, ROWS, TABLE
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import close, js, picture, run, texts
 from tests.widgets.samples import SAMPLES, every
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -111,16 +111,16 @@ def test_javascript_and_copied_code_compute_what_attnlib_computes(kind, explorer
     found, encoding, bias = js(explorer, "compute(state)"), encoding_of(explorer), bias_of(explorer)
     expected = {"encoding": encoding, "scores": explorer.scores}
     for name, wanted in (expected | {"similarity": similarity(explorer)}).items():
-        np.testing.assert_allclose(found[name], wanted, rtol=0, atol=1e-9)
+        close(found[name], wanted)
     by_offset = [[*each[-1], *each[0, 1:]] for each in bias]
-    np.testing.assert_allclose(found["biases"], by_offset, rtol=0, atol=1e-12)
+    close(found["biases"], by_offset, 1e-12)
     names = run(js(explorer, "code(state)"))
-    np.testing.assert_allclose(names["scores"], explorer.scores, rtol=0, atol=1e-9)
+    close(names["scores"], explorer.scores)
     assert names["position"] == explorer.position
     if explorer.kind == "sinusoidal":
-        np.testing.assert_allclose(names["encoding"], encoding, rtol=0, atol=1e-9)
+        close(names["encoding"], encoding)
     if explorer.kind in ("alibi", "relative"):
-        np.testing.assert_allclose(names["bias"], bias, rtol=0, atol=1e-12)
+        close(names["bias"], bias, 1e-12)
 
 
 def numbers(text):
@@ -194,10 +194,10 @@ def assert_drawn(soup, explorer):
     elif kind in ("alibi", "relative"):
         heats.append((encoding, scaled(bias_of(explorer)[:, p])))
     for sheet, wanted in heats:
-        np.testing.assert_allclose(raster(sheet, wanted.shape), wanted, rtol=0, atol=step)
+        close(raster(sheet, wanted.shape), wanted, step)
     row = {"sinusoidal": p, "alibi": head + 1, "relative": head + 1}.get(kind)
     for sheet, label in ((scores, p), (encoding, row)):
-        bold = [text.get_text() for text in sheet.select("text[font-weight]")]
+        bold = texts(sheet, "text[font-weight]")
         assert bold == ([] if label is None else [str(label)])
 
     high, low = {
@@ -220,12 +220,12 @@ def assert_drawn(soup, explorer):
     pairs = encoding_of(explorer)[p].reshape(-1, 2) if kind == "rotary" else np.empty((0, 2))
     radius = 0.42 * 192 / math.ceil(math.sqrt(explorer.d_model / 2))
     hands = np.array(hands, float).reshape(-1, 2) * [1, -1] / radius
-    np.testing.assert_allclose(hands, pairs, rtol=0, atol=0.006 / radius)
+    close(hands, pairs, 0.006 / radius)
 
 
 def test_picture_in_words():
     soup = picture(PositionsExplorer(kind="alibi", position=20, head=2))
-    assert [p.get_text() for p in soup.select(".trio p")] == ["0.8819", "1.0020, itself", "0.8821"]
+    assert texts(soup, ".trio p") == ["0.8819", "1.0020, itself", "0.8821"]
     assert [control["name"] for control in soup.select("input[disabled]")] == ["d_model", "base"]
     pressed = soup.select("button[aria-pressed=true]")
     assert [button["name"] for button in pressed] == ["alibi"]
@@ -247,20 +247,20 @@ def test_what_moves_and_its_copied_code_are_what_attnlib_computes(explorer):
     positions = attnlib.sinusoidal_positions(3, 4, base=explorer.base)[places]
     inputs = np.array(ROWS) + explorer.placed * positions
     for name, wanted in (("inputs", inputs), ("weights", weights), ("outputs", outputs)):
-        np.testing.assert_allclose(found["order"][name], wanted, rtol=0, atol=1e-9)
+        close(found["order"][name], wanted)
     assert found["clocks"]["match"] == pytest.approx(clock_match(explorer), abs=1e-9)
     first = [[math.sin(hand["from"]), math.cos(hand["from"])] for hand in found["clocks"]["pairs"]]
     encoding = attnlib.sinusoidal_positions(64, explorer.d_model, base=explorer.base)
-    np.testing.assert_allclose(np.ravel(first), encoding[explorer.position], rtol=0, atol=1e-9)
+    close(np.ravel(first), encoding[explorer.position])
     pairs = found["turned"]["pairs"]
     for name, wanted in zip(("query", "key"), turned(explorer), strict=True):
         entries = np.ravel([pair[name] for pair in pairs])
-        np.testing.assert_allclose(entries, wanted[: len(entries)], rtol=0, atol=1e-9)
+        close(entries, wanted[: len(entries)])
     query, key = turned(explorer)
     assert found["turned"]["score"] == pytest.approx(query @ key, abs=1e-9)
     names = run(js(explorer, "code(state)"))
     if explorer.scene == "order":
-        np.testing.assert_allclose(names["outputs"], explorer.outputs[0], rtol=0, atol=1e-9)
+        close(names["outputs"], explorer.outputs[0])
     elif explorer.scene == "clocks":
         assert names["match"] == pytest.approx(clock_match(explorer), abs=1e-9)
     elif explorer.scene == "turned":
@@ -295,7 +295,7 @@ def test_hands_point_where_the_encoding_says(explorer):
         way = (tips(soup, f"[data-part={part}]") - middles) * [1, -1] / (0.94 * 40)
         up_and_right = encoding[at].reshape(-1, 2)[:shown]  # sine and cosine
         np.testing.assert_allclose(way, up_and_right[:, ::-1], atol=0.005)
-    match = soup.select_one("[data-part=match]").get_text()
+    match = part(soup, "match")
     assert numbers(match) == pytest.approx([clock_match(explorer)], abs=0.0051)
 
 

@@ -12,7 +12,7 @@ import attnlib
 from attnlib.widgets import ScalingExplorer
 from attnlib.widgets import scaling_explorer as module
 from attnlib.widgets.kit.constants import word_vector
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import js, part, picture, run
 from tests.widgets.samples import every
 
 sizes = st.integers(1, module.MAX_D_K)
@@ -76,9 +76,7 @@ def test_coins_have_four_products(coins):
     assert (found["query"], found["key"]) == (query, key)
     assert found["products"] == [q * k for q, k in zip(query, key, strict=True)]
     soup = picture(explorer)
-    assert soup.select_one("[data-part=score]").get_text().replace("−", "-") == str(
-        np.dot(query, key)
-    )
+    assert part(soup, "score").replace("−", "-") == str(np.dot(query, key))
     assert run(js(explorer, "code(state)"))["score"] == np.dot(query, key)
     # The drawing has each of the 16 ways once, and one of them stands out.
     tiles = [text.get_text() for text in soup.svg("text")][: 4 * 16]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from attnlib import serving
 from attnlib.widgets import Server
 from attnlib.widgets.kit.base import bounds
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import js, picture, run, texts
 from tests.widgets.samples import bounded, every
 
 RUNS = st.builds(
@@ -61,7 +61,7 @@ def test_the_picture_and_copied_code_say_what_the_simulation_says():
     soup, noticed = picture(widget), widget.noticed
     printed = run(js(widget, "code(state)"))["printed"]
     assert printed[0] == f"throughput {noticed['throughput']}"
-    big = [each.get_text() for each in soup.select(".readout .big")]
+    big = texts(soup, ".readout .big")
     assert big[0] == f"{noticed['throughput']:,.0f}" and big[3] == str(noticed["most"])
     assert soup.select_one('[data-part="room"]').get_text() == "426,784"
     needs = picture(Server("run", requests=3)).select(".effects tr")[4].get_text()
