@@ -60,9 +60,6 @@ def minilm():
         pytest.skip(str(missing))
 
 
-# ------------------------------------------------------------------------------------- the path
-
-
 def flat(*states):
     """A reading of one token, from its vectors by layer, all moved away from 0."""
     return Reading(["x"], np.array(states, dtype=float)[:, None] + [0, 0, 5], None)
@@ -139,9 +136,6 @@ def test_any_word_of_the_first_pair_can_be_followed_without_the_model(word):
     assert not soup.select(".stale")
 
 
-# ----------------------------------------------------------------------------------- the search
-
-
 def test_shared_words_by_hand():
     library = ["The cat sat.", "the dog", "A cat, a CAT"]
     scores = views.by_words("Cat? The cat.", library)
@@ -199,9 +193,6 @@ def test_lines_are_sentences(text, lines):
     assert found == lines if isinstance(lines, list) else lines in found
 
 
-# ------------------------------------------------------------------------------------- lengths
-
-
 @every(SEEDS, st.integers(2, 7), examples=30)
 def test_javascript_measures_the_shares_that_numpy_measures(seed, n):
     made = reading(seed, n, n_layers=3, n_heads=5)
@@ -220,9 +211,6 @@ def test_the_picture_has_a_point_for_each_length():
     by_layer = [float(text[-4:]) for text in texts(soup, "[data-part=only] button")]
     assert by_layer[0] == pytest.approx(np.mean(by_layer[1:]), abs=0.01)
     assert f"gets {by_layer[5]:.2f} of the weight" in part(soup, "said")
-
-
-# ------------------------------------------------------------------------------------- the parts
 
 
 def test_shares_and_progress_by_hand():
@@ -259,9 +247,6 @@ def test_the_table_has_what_the_heads_write():
     assert soup.select_one("[aria-pressed=true][aria-label*=head]")["aria-label"].endswith("head 6")
     uneven = Encoder("parts", other="We walked to the bank to watch the boats.")
     assert "these have 11 and 12" in part(picture(uneven), "said")
-
-
-# ------------------------------------------------------------------- recorded, and as it is copied
 
 
 # Of the swaps of both pairs: of a head in the first and in the last layer, of a layer, of all.

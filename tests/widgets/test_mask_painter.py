@@ -135,8 +135,3 @@ def test_a_mask_from_the_library_becomes_plain_lists():
     painter = MaskPainter(tokens=["a", "b", "c"], mask=attnlib.causal_mask(3))
     assert painter.mask == [[True, False, False], [True, True, False], [True, True, True]]
     assert json.loads(json.dumps(painter.mask)) == painter.mask
-
-
-def test_the_scene_of_letters_needs_its_trial():
-    with pytest.raises(ValueError, match='"letters" needs a trial; got None'):
-        MaskPainter("letters")

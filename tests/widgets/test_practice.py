@@ -151,9 +151,6 @@ def test_without_javascript_the_answer_unfolds():
     assert "They ask: right. A row belongs to a query." in first.get_text()
 
 
-# ------------------------------------------------------------------------------------ Predict
-
-
 @pytest.mark.parametrize(
     ("answer", "written"),
     [(2, "2"), (-0.0, "0"), (1048576, "1048576"), (1e-7, "1e-7"), (16.9188286, "16.918829")],
@@ -263,9 +260,6 @@ def test_what_a_person_types_is_read_as_meant(text, number):
     assert js(predict(), f"parse({json.dumps(text)})") == number
 
 
-# --------------------------------------------------------------------------------------- Quiz
-
-
 def test_quiz_counts_and_keeps_the_order_of_its_options():
     with pytest.raises(ValueError, match=r"needs attnlib/.*none[.]toml: write it"):
         Quiz.for_chapter("none")
@@ -275,18 +269,12 @@ def test_quiz_counts_and_keeps_the_order_of_its_options():
     assert texts(soup, "label") == ["They answer", "They ask", "1", "d_k", "n"]
 
 
-# -------------------------------------------------------------------------------------- Guess
-
-
 def test_a_choice_brings_its_reply_and_keeps_its_order():
     soup = picture(guess(chosen="to boat"))
     pressed = {button["value"]: button["aria-pressed"] for button in soup.select("button")}
     assert list(pressed.items()) == [("to boat", "true"), ("to money", "false")]
     assert part(soup, "reply") == "Not this one. As long as boat is there."
     assert picture(guess(chosen="to money")).select_one(".right").get_text() == "to money"
-
-
-# ----------------------------------------------------------------------------------- Progress
 
 
 @pytest.mark.parametrize(

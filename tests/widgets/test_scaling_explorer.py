@@ -116,12 +116,7 @@ def test_picture_shows_the_numbers():
     explorer = ScalingExplorer(d_k=64)
     soup, expected = picture(explorer), walked(explorer)
     weights = attnlib.softmax(expected["scores"])
-    parts = ("largest", "first", "typical")
-    assert [soup.select_one(f"[data-part={name}]").get_text() for name in parts] == [
-        f"{weights.max():.2f}",
-        f"key\u00a0{weights.argmax() + 1}",
-        "±8.0",
-    ]
+    assert part(soup, "largest") == f"{weights.max():.2f}" and part(soup, "typical") == "±8.0"
     cells = [td.get_text().replace("−", "-") for td in soup.table.find_all("td")]
     assert [float(x) for x in cells[::2]] == expected["scores"].tolist()
     assert cells[1::2] == [f"{weight:.4f}" for weight in weights]

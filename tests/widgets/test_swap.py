@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from attnlib import models
 from attnlib.widgets import Swap, swap
-from tests.widgets.pictures import js, picture
+from tests.widgets.pictures import js, picture, texts
 from tests.widgets.samples import every
 
 WIDTH = 36  # of all curves together, where the sentence is one line
@@ -42,15 +42,13 @@ def test_the_picture_says_which_word_it_is_and_how_much(word):
     assert said.select_one(".number").text == f"{widget.weights.max():.2f}"
     # The note names that word as well.
     assert top(widget) in {name.text for name in said.select("em")}
-    rows = [row.text for row in soup.select("table td")]
+    rows = texts(soup, "table td")
     assert rows == [f"{weight + 1e-9:.2f}" for weight in widget.weights]
+    n = len(widget.tokens)
     for form in ("across", "down"):
-        drawn = soup.select_one(f".picture .{form} svg")
-        written = [text.text for text in drawn.find_all("text")]
-        n = len(widget.tokens)
+        written = texts(soup, f".picture .{form} svg text")
         assert [name.lower() for name in written[:n]] == [t.lower() for t in widget.tokens]
-        assert written[n:] == rows
-        assert len(drawn.find_all("path")) == n + 1
+        assert written[n : 2 * n] == rows
     widest = max(
         float(path["stroke-width"]) for path in soup.select_one(".across").find_all("path")
     )
