@@ -4,9 +4,11 @@ import functools
 import re
 
 import numpy as np
+import pytest
 from bs4 import BeautifulSoup
 
 from _ext.widgets.page import engine
+from attnlib import models
 from attnlib.widgets.kit.base import bounds
 from attnlib.widgets.writer import model_file
 
@@ -44,6 +46,15 @@ def opened(name):
     """A widget's engine in which the trained writer is open, as `known`; it takes a while."""
     engine(name)("globalThis.known = writer_story.openFile(dukpy.file), 0", file=model_file())
     return engine(name)
+
+
+@functools.cache
+def minilm():
+    """The published encoder; a test that needs it is skipped where it is not."""
+    try:
+        return models.load_minilm()
+    except models.MissingModelError as missing:
+        pytest.skip(str(missing))
 
 
 def texts(soup, selector):

@@ -6,7 +6,6 @@ import re
 from html import unescape
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib.widgets
@@ -14,21 +13,14 @@ from _ext.widgets.page import mount_point, scripts, shared_modules
 from attnlib.widgets import Encoder, HeadsViewer
 from attnlib.widgets.kit import base, modules
 from attnlib.widgets.kit.base import CourseWidget
-from tests.helpers import steady
 from tests.widgets.pictures import drawn, js, parsed, run
-from tests.widgets.samples import GIBBERISH, SAMPLES, simplest
+from tests.widgets.samples import GIBBERISH, SAMPLES, every, simplest
 
-some = settings(steady, max_examples=5)
 each_widget = pytest.mark.parametrize("widget", SAMPLES, ids=lambda widget: widget.__name__)
 
 
-def test_every_widget_has_samples():
-    assert {widget.__name__ for widget in SAMPLES} == set(attnlib.widgets.__all__)
-
-
 @each_widget
-@some
-@given(data=st.data())
+@every(st.data(), examples=5)
 def test_a_state_is_said_drawn_linked_and_copied(widget, data):
     made = data.draw(SAMPLES[widget])
     # The same text every time, and no address of an object.

@@ -15,12 +15,12 @@ def test_chai_piyo_by_hand():
     a, b = 0.055807, 0.944193
     found = walk.gradients
     assert walk.loss == pytest.approx(2 * a, abs=1e-6)
-    np.testing.assert_allclose(found["S"], [[2 * a * b, -2 * a * b], [0, 0]], atol=2e-6)
+    close(found["S"], [[2 * a * b, -2 * a * b], [0, 0]], 2e-6)
     turn = 2 * a * b * np.sqrt(2)  # half of it from Chai's key, (0, 2), half of it from piyo's
-    np.testing.assert_allclose(found["Q"], [[-turn, turn], [0, 0]], atol=2e-6)
-    np.testing.assert_allclose(found["W_Q"], [[-turn, turn], [0, 0]] * 2, atol=2e-6)
+    close(found["Q"], [[-turn, turn], [0, 0]], 2e-6)
+    close(found["W_Q"], [[-turn, turn], [0, 0]] * 2, 2e-6)
     # Chai's numbers, by way of its query, its key (of which number 1 is its 2nd) and its value.
-    np.testing.assert_allclose(found["X"][0], [-turn + a, 2 * turn] * 2, atol=2e-6)
+    close(found["X"][0], [-turn + a, 2 * turn] * 2, 2e-6)
 
 
 @every(Backwards, examples=20)

@@ -4,15 +4,14 @@ import pytest
 import torch
 
 from attnlib.widgets import ChainRule
-from tests.widgets.pictures import js, part, picture, run
+from tests.widgets.pictures import js, numbers, part, picture, run
 from tests.widgets.samples import every
 
 
 def shown(rule):
     """The slopes that the picture shows, by the letters of their boxes."""
     marks = picture(rule).select("[data-slope]")
-    read = {mark["data-slope"]: mark.get_text().removeprefix("slope ") for mark in marks}
-    return {name: float(number.replace("−", "-")) for name, number in read.items()}
+    return {mark["data-slope"]: numbers(mark.get_text())[0] for mark in marks}
 
 
 def test_the_stall_by_hand():
@@ -27,7 +26,6 @@ def test_the_stall_by_hand():
 
 @every(ChainRule)
 def test_values_and_slopes_are_those_of_torch(rule):
-    """The values and slopes, in Python and in JavaScript."""
     start = rule.price if rule.scene == "stall" else rule.parameter
     start = torch.tensor(start, dtype=torch.float64, requires_grad=True)
     if rule.scene == "stall":

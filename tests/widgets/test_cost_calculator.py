@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import attnlib
 from attnlib.widgets import CostCalculator
 from attnlib.widgets.cost_calculator import KINDS
-from tests.widgets.pictures import js, part, picture, run
+from tests.widgets.pictures import close, js, part, picture, run
 from tests.widgets.samples import every
 
 SIZES = {"n": 13, "d_model": 30, "n_heads": 6, "n_layers": 7, "bytes": 4, "width": 2, "group": 3}
@@ -42,13 +42,6 @@ def test_javascript_and_copied_code_count_what_python_counts(calculator):
         assert names[name] == pytest.approx(value, rel=1e-12), name
     fits = part(picture(calculator), "fits") == "this text does"
     assert names["printed"][-1] == f"fits: {fits}"
-
-
-def test_chai_piyo_times_the_output_projection():
-    """The chapter counts 48 + 16 multiplications; here W_O is counted too, and additions."""
-    found = costs(n=2, d_model=4, n_heads=1, n_layers=1, group=1)
-    assert found["attention"] == 2 * (2 * 2 * 4 + 2 * 2 * 4)
-    assert found["projections"] == 2 * 4 * (2 * 4 * 4)
 
 
 def test_full_attention_is_counted_as_the_products_are():
@@ -126,14 +119,14 @@ def test_the_drawing_shows_where_this_text_and_this_work_stand(calculator):
         right = np.clip((np.log2(found[work]) + 2) / 14, 0, 1)
         wanted.append((52 + 300 * right, 36 - 40 * max(np.log10(share), -3)))
     at = [[float(dot[axis]) for axis in ("cx", "cy")] for dot in (memory, *dots)]
-    np.testing.assert_allclose(at, wanted, atol=0.006)
+    close(at, wanted, 0.006)
     assert [dot["data-dot"] for dot in dots] == ["reading", "writing"]
     curve = sheet.select_one("[stroke-width='2.5']")["d"].strip("M").split("L")
     x, y = np.array([point.split() for point in curve], dtype=float).T
     stops = [calculator.at(round(2 ** (7 + half / 2))) for half in range(27)]
     held = np.log10([max(stop["weights"] + stop["cache"], 1) for stop in stops])
-    np.testing.assert_allclose(x, np.linspace(52, 288, 27), atol=0.06)
-    np.testing.assert_allclose(y, 210 - 180 * np.clip((held - 5) / 9, 0, 1), atol=0.06)
+    close(x, np.linspace(52, 288, 27), 0.06)
+    close(y, 210 - 180 * np.clip((held - 5) / 9, 0, 1), 0.06)
     # Every kind has its curve, and at its end a name of its own.
     names = ["full", "blocks", "window", "grouped", "linear"]
     ends = {each.get_text(): float(each["y"]) for each in sheet.select("text[x='294']")}
@@ -147,13 +140,11 @@ def test_the_drawing_shows_where_this_text_and_this_work_stand(calculator):
 
 def test_the_picture_offers_what_the_kind_has():
     soup = picture(CostCalculator())
-    assert part(soup, "cache") == "101 MB" and part(soup, "longest") == "27,004"
     assert soup.select_one("option[selected][value='512 8 6']")
     assert all(field.has_attr("hidden") for field in soup.select(".extra label"))
     grouped = picture(CostCalculator(kind="grouped", n_layers=90, memory=1e-3))
     assert len(grouped.select(".extra label:not([hidden])")) == 1
     assert grouped.select_one("[name=model] [selected]").get_text() == "your own"
-    assert grouped.select_one("[name=memory]")["value"] == "0.001"
 
 
 @pytest.mark.parametrize(

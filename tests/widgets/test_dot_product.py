@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnlib.widgets import DotProduct
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import close, js, picture, run
 from tests.widgets.samples import every
 
 
@@ -30,7 +30,7 @@ def test_the_shadow_is_the_projection_and_javascript_has_it_too(dot):
     assert dot.shadow * dot.length == pytest.approx(dot.score, abs=1e-9)
     found = js(dot, "compute(state)")
     for name in ("products", "score", "length", "shadow"):
-        np.testing.assert_allclose(found[name], getattr(dot, name), atol=1e-12)
+        close(found[name], getattr(dot, name), 1e-12)
     assert sum(found["shadows"]) == pytest.approx(dot.shadow, abs=1e-9)
     names = run(js(dot, "code(state)"))
     np.testing.assert_allclose([names["score"], names["shadow"]], [dot.score, dot.shadow])

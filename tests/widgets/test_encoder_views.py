@@ -14,7 +14,7 @@ from attnlib.models import Reading
 from attnlib.widgets import Encoder
 from attnlib.widgets.encoder import views
 from attnlib.widgets.kit import modules
-from tests.widgets.pictures import close, js, numbers, part, picture, run, texts
+from tests.widgets.pictures import close, js, minilm, numbers, part, picture, run, texts
 from tests.widgets.samples import every
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -50,14 +50,6 @@ def as_read(made):
 
 
 TYPED = "r => ({ ...r, states: r.states.map(x => Float64Array.from(x)) })"
-
-
-@cache
-def minilm():
-    try:
-        return models.load_minilm()
-    except models.MissingModelError as missing:
-        pytest.skip(str(missing))
 
 
 def flat(*states):
@@ -164,9 +156,7 @@ def test_recorded_vectors_give_the_recorded_cosines():
     )
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(10), abs=1e-6)
     exact = minilm().embed(views.QUESTIONS)
-    np.testing.assert_allclose(
-        exact @ vectors.T, np.array([*stored["questions"].values()]) / 10000, atol=5e-3
-    )
+    close(exact @ vectors.T, np.array([*stored["questions"].values()]) / 10000, 5e-3)
 
 
 def test_the_picture_has_both_orders():
@@ -243,7 +233,7 @@ def test_the_table_has_what_the_heads_write():
     soup = picture(Encoder("parts", layer=5, head=5, other=views.EVEN[1][1]))
     cells = numbers(" ".join(texts(soup, "[data-part=written] button")))
     shares = np.array(views.recorded()["parts"][1]["shares"])[1:].reshape(6, 14)[:, :12]
-    np.testing.assert_allclose(np.reshape(cells, (6, 12)), shares / 10, atol=0.51)
+    close(np.reshape(cells, (6, 12)), shares / 10, 0.51)
     assert soup.select_one("[aria-pressed=true][aria-label*=head]")["aria-label"].endswith("head 6")
     uneven = Encoder("parts", other="We walked to the bank to watch the boats.")
     assert "these have 11 and 12" in part(picture(uneven), "said")
@@ -289,13 +279,13 @@ def loaded(monkeypatch):
 def test_copied_code_gives_what_is_on_the_screen(loaded):
     names = run(js(Encoder("parts"), "code(state)"))
     stored = views.recorded()["parts"][0]["shares"]
-    np.testing.assert_allclose(1000 * names["shares"], stored, atol=0.6)
+    close(1000 * names["shares"], stored, 0.6)
     assert names["printed"][-1] == " 17.6%  layer 6, feed-forward"
 
     names = run(js(Encoder("path"), "code(state)"))
     one = views.recorded()["path"][0]
     shown = np.array([[layer[10:12] for layer in points] for points in one["points"]]) / 100
-    np.testing.assert_allclose(names["points"], shown, atol=0.0051)
+    close(names["points"], shown, 0.0051)
     assert names["cosines"] == pytest.approx(one["cosines"], abs=1e-4)
     assert names["printed"][-1].startswith("77%")
 

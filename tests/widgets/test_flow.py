@@ -38,7 +38,7 @@ def test_chai_piyo():
 def test_two_heads_the_layer_and_the_words_that_are_written():
     two = Flow.two_heads()
     assert two.output.round(3).tolist() == [[-1.777, 1.777, 2, 2], [1.777, -1.777, 2, 2]]
-    np.testing.assert_allclose(Flow.encoder_layer().layer_output, LAYER, atol=1e-4)
+    close(Flow.encoder_layer().layer_output, LAYER, 1e-4)
     writing = Flow.writing()
     assert writing.output[:2].round(6).tolist() == CHAI and writing.output[2].tolist() == [1, 1]
     assert writing.shares.round(3).tolist() == SHARES
@@ -151,7 +151,7 @@ def test_the_model_that_writes_is_that_of_attnlib():
         told = js(flow, "account(state)")
         for word, name in enumerate(flow.vocabulary):
             parts = attnlib.inspection.ledger(model, tokens, -1, word)[1]
-            np.testing.assert_allclose([part[word] for part in told["parts"]], parts, atol=1e-9)
+            close([part[word] for part in told["parts"]], parts, 1e-9)
             assert parts.sum() == pytest.approx(told["logits"][word]), name
     # Before <end>, which has no row, and after it the picture is the same.
     ended = [*flow.tokens, "<end>"]

@@ -173,7 +173,7 @@ def assert_drawn(svg, explorer):
     for line, curve in (("line", "distance"), ("full", "distance_full")):
         path = svg.select_one(f"[data-part=distance_{line}]")["d"]
         x, y = np.array([corner.split() for corner in path[1:].split("L")], float).T
-        np.testing.assert_allclose((x - 52) * 24 / 296, np.arange(25), atol=0.01)
+        close((x - 52) * 24 / 296, np.arange(25), 0.01)
         powers = np.log10(np.clip(explorer.curves[curve], 1e-8, 1))
         close(-8 + (304 - y) * 8 / 92, powers, 0.005)
     corners = svg.select_one("[data-part=distance_line]")["d"][1:].split("L")

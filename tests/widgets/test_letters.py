@@ -25,7 +25,7 @@ def test_javascript_and_copied_code_read_as_attnlib_reads(made):
     assert names["printed"][0].split()[1] == made.says
     bars = picture(made).select("[data-part=bars] span")
     shares = [float(bar["style"].removeprefix("--probability:")) for bar in bars]
-    np.testing.assert_allclose(shares, made.probabilities[found["position"]], atol=5.1e-5)
+    close(shares, made.probabilities[found["position"]], 5.1e-5)
     assert [bar.get_text() for bar in bars if bar.get("class")] == [made.says]
 
 

@@ -27,7 +27,7 @@ def test_letters_shows_where_the_model_looks_and_which_guesses_are_right(trial, 
     assert [text == "✓" for text in texts if text in "✓✗"] == expected
     weights = np.array(run_of["weights"])
     drawn = [float(path["stroke-width"]) for path in soup.svg.find_all("path")]
-    np.testing.assert_allclose(drawn, 5 * weights[weights >= 0.02], atol=0.006)
+    close(drawn, 5 * weights[weights >= 0.02], 0.006)
     faint = np.array([path.get("opacity") == "0.25" for path in soup.svg.find_all("path")])
     other = np.nonzero(weights >= 0.02)[0] != traced
     np.testing.assert_array_equal(faint, other & (traced >= 0))

@@ -28,13 +28,9 @@ STORED = {
 }
 
 
-def stored(function, mask, mode):
-    """Return the stored row of a cell, None where the function has no such argument."""
-    return STORED.get((function, mask, mode))
-
-
-def outcome(function, mask, mode):
-    row = stored(function, mask, mode)
+def outcome(*place):
+    """Of a cell, None where the function has no such argument."""
+    row = STORED.get(place)
     return row and atlas.outcome(row)
 
 
@@ -64,7 +60,7 @@ def test_each_cell_has_the_sign_of_what_was_measured(mode):
 
 @every(ParityAtlas, examples=10)
 def test_the_picture_says_what_the_stored_row_says(widget):
-    row = stored(widget.function, widget.mask, widget.mode)
+    row = STORED.get((widget.function, widget.mask, widget.mode))
     soup = picture(widget)
     told = dict(texts(line, ":scope > span") for line in soup.select(".facts p"))
     if row is None:
@@ -97,7 +93,7 @@ def test_the_call_shows_what_the_cell_says(function, mode, capsys):
     third = list(atlas.MASKS)[atlas.MODES.index(mode) % 3 :: 3]
     for mask in third if function == "flex_attention" else atlas.MASKS:
         lines = js(widget, "pythonCode(state)", mask=mask)
-        row = stored(function, mask, mode)
+        row = STORED.get((function, mask, mode))
         assert bool(lines) == (row is not None)
         assert max(map(len, lines), default=0) <= 76
         if row is None:

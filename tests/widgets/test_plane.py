@@ -9,7 +9,7 @@ import torch
 import attnlib
 from attnlib.widgets import Plane
 from attnlib.widgets.plane import PRICED
-from tests.widgets.pictures import js, part, picture, run
+from tests.widgets.pictures import close, js, part, picture, run
 from tests.widgets.samples import every
 
 
@@ -19,10 +19,10 @@ def test_bank_by_hand():
     assert plane.tokens == ["The", "boat", "reached", "the", "bank"]
     np.testing.assert_array_equal(plane.scores, [0, 4, 0, 0, 2])
     exponentials = js(plane, "compute(state)")["exponentials"]
-    np.testing.assert_allclose(exponentials, [1, 16.919, 1, 1, 4.113], atol=5e-4)
+    close(exponentials, [1, 16.919, 1, 1, 4.113], 5e-4)
     assert sum(exponentials) == pytest.approx(24.032, abs=5e-4)
-    np.testing.assert_allclose(plane.weights, [0.0416, 0.7040, 0.0416, 0.0416, 0.1712], atol=5e-5)
-    np.testing.assert_allclose(plane.output, [2.987, 0.171], atol=5e-4)
+    close(plane.weights, [0.0416, 0.7040, 0.0416, 0.0416, 0.1712], 5e-5)
+    close(plane.output, [2.987, 0.171], 5e-4)
     mirrored = Plane(sentence="money").output
     np.testing.assert_allclose(mirrored, plane.output[::-1], rtol=1e-15)
     np.testing.assert_allclose(Plane(asks=3).output, [1, 0.2])
@@ -34,7 +34,7 @@ def test_the_next_word_by_hand():
     exponentials = np.exp([2.98719744, 0.17115666, 1.57917705])
     probabilities = exponentials / exponentials.sum()
     np.testing.assert_allclose(Plane().probabilities, probabilities, rtol=1e-7)
-    np.testing.assert_allclose(probabilities, [0.7666, 0.0459, 0.1875], atol=5e-5)
+    close(probabilities, [0.7666, 0.0459, 0.1875], 5e-5)
     np.testing.assert_allclose(Plane(sentence="money").probabilities, probabilities[[1, 0, 2]])
     with pytest.raises(AttributeError, match="need the scene bank; this one is words"):
         _ = Plane("words").probabilities
@@ -44,7 +44,7 @@ def test_the_price_list_by_hand():
     """The numbers of the second chapter, where nothing is divided."""
     plane = Plane("prices")
     np.testing.assert_array_equal(plane.scores, [4, 3, 2])
-    np.testing.assert_allclose(plane.weights, [0.665, 0.245, 0.090], atol=5e-4)
+    close(plane.weights, [0.665, 0.245, 0.090], 5e-4)
     assert plane.output == pytest.approx([2.515], abs=5e-4)
     assert Plane("prices", query=(1, 2)).output == pytest.approx([4.24], abs=5e-3)
     assert Plane("prices", sharpness=0).output == pytest.approx([10 / 3])
@@ -66,7 +66,7 @@ def test_the_beam_balances_where_the_blocks_pull_equally_on_both_sides(scene, sh
 def test_a_question_that_is_turned():
     plain, turned = (Plane("turned", turn=turn) for turn in (0, -45))
     np.testing.assert_allclose(plain.scores[[0, 5]], [4, 4])
-    np.testing.assert_allclose(turned.scores[[0, 5]], [0, 4 * math.sqrt(2)], atol=1e-12)
+    close(turned.scores[[0, 5]], [0, 4 * math.sqrt(2)], 1e-12)
     np.testing.assert_allclose(Plane("turned", turn=0, stretch=2).scores, 2 * plain.scores)
 
 
@@ -127,10 +127,10 @@ def test_what_is_learned_follows_the_gradient_that_torch_finds(start, teacher):
         assert learned.loss == pytest.approx(loss.item())
         (slope,) = torch.autograd.grad(loss, w_q)
         after = Plane("learning", start=start, step=step + 1, rate=rate, teacher=teacher)
-        np.testing.assert_allclose(after.w_q, (w_q - rate * slope).detach(), atol=1e-12)
+        close(after.w_q, (w_q - rate * slope).detach(), 1e-12)
     found = js(Plane("learning", start=start, step=7.5, teacher=teacher), "compute(state)")
     ways = [Plane("learning", start=start, step=s, teacher=teacher).w_q for s in (7, 8)]
-    np.testing.assert_allclose(found["w_q"], np.mean(ways, axis=0), atol=1e-12)
+    close(found["w_q"], np.mean(ways, axis=0), 1e-12)
 
 
 def test_questions_find_their_keys_from_every_start():
@@ -145,7 +145,7 @@ def test_questions_find_their_keys_from_every_start():
 
 def test_costs_alone_teach_a_shortcut():
     shortcut = Plane("learning", teacher="cost", step=100)
-    np.testing.assert_allclose(shortcut.weights[1], [0.60, 0.10, 0.30], atol=5e-3)
+    close(shortcut.weights[1], [0.60, 0.10, 0.30], 5e-3)
     assert shortcut.weights[1] @ [2, 3, 5] == pytest.approx(3, abs=5e-3)
     thrown = Plane("learning", teacher="cost", rate=10, step=100)
     assert thrown.weights[1, 0] > 0.999 and thrown.loss == pytest.approx(1 / 3, abs=1e-3)
@@ -165,13 +165,11 @@ def test_the_output_is_in_the_hull_and_the_values_lead_to_it(plane):
             assert np.linalg.det([b - a, point - a]) >= -1e-9
     asks = min(plane.asks, len(plane.tokens) - 1)
     links = np.array(js(plane, f"chain({plane.points.tolist()}, {plane.weights.tolist()}, {asks})"))
-    np.testing.assert_allclose(
-        links[:, 1] - links[:, 0], plane.weights[:, None] * plane.points, atol=1e-12
-    )
+    close(links[:, 1] - links[:, 0], plane.weights[:, None] * plane.points, 1e-12)
     order = sorted(range(len(links)), key=lambda j: (j != asks, j))
     np.testing.assert_array_equal(links[order[0], 0], [0, 0])
     np.testing.assert_array_equal(links[order[1:], 0], links[order[:-1], 1])
-    np.testing.assert_allclose(links[order[-1], 1], plane.output, atol=1e-9)
+    close(links[order[-1], 1], plane.output, 1e-9)
 
 
 def test_picture_shows_both_sentences_and_the_numbers():

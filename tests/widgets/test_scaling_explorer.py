@@ -1,6 +1,5 @@
 """ScalingExplorer: the numbers of its four scenes in Python and in JavaScript, and its errors."""
 
-import itertools
 import math
 
 import ipywidgets
@@ -78,11 +77,6 @@ def test_coins_have_four_products(coins):
     soup = picture(explorer)
     assert part(soup, "score").replace("−", "-") == str(np.dot(query, key))
     assert run(js(explorer, "code(state)"))["score"] == np.dot(query, key)
-    # The drawing has each of the 16 ways once, and one of them stands out.
-    tiles = [text.get_text() for text in soup.svg("text")][: 4 * 16]
-    ways = {"".join(tiles[i : i + 4]) for i in range(0, 64, 4)}
-    assert ways == {"".join(way) for way in itertools.product("+−", repeat=4)}
-    assert len(soup.svg.find_all("rect", fill="var(--ink)")) == 1
 
 
 @every(st.integers(-20, 20).map(lambda half: half / 2), examples=10)

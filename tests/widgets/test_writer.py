@@ -17,7 +17,7 @@ from attnlib.widgets.writer import model_file, record
 from attnlib.world import World, show, split
 from tests.helpers import writer_in_torch
 from tests.test_causal_lm import PUBLISHED as SMALL
-from tests.widgets.pictures import js, opened, picture
+from tests.widgets.pictures import close, js, opened, picture
 from tests.widgets.samples import HOSTILE, arrays_of, every
 
 WORLD = World()
@@ -28,7 +28,7 @@ OLDER = {"rope_theta": None, "rope_parameters": {"rope_theta": 70.0, "rope_type"
 CONFIGS = {
     "not tied": LLAMA,
     "biases and ties": SMALL["Llama, biases and ties"] | OLDER,
-    "one key for each query": SMALL["Mistral, no window"] | {"num_key_value_heads": 6},
+    "one key for each query": LLAMA | {"num_key_value_heads": 6},
     "norms of heads": SMALL["Qwen3"],
 }
 
@@ -62,7 +62,7 @@ def test_engine_reads_as_attnlib_reads(name):
     np.testing.assert_allclose(logits, trace.logits, rtol=1e-4, atol=1e-4)
     for at, (_, of_token) in enumerate(found):
         expected = np.stack(trace.weights)[:, :, at, : at + 1]
-        np.testing.assert_allclose(of_token, expected, atol=1e-5)
+        close(of_token, expected, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_chances_are_spread_evenly_and_are_no_neighbors():
     found = np.array(run(many))
     assert ((found >= 0) & (found < 1)).all()
     counts = np.histogram(found, bins=10, range=(0, 1))[0] / found.size
-    np.testing.assert_allclose(counts, 0.1, atol=0.02)
+    close(counts, 0.1, 0.02)
     for a, b in ((found[1:], found[:-1]), (found[:, 1:], found[:, :-1])):
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.04
 
@@ -220,8 +220,8 @@ def test_what_was_recorded_is_what_the_page_reads():
     assert drawn["words"] == seen["words"] == one["words"]
     assert [row[0] for row in drawn["rows"]] == [row[0] for row in seen["rows"]]
     numbers = [[row[1:] for row in each["rows"]] for each in (drawn, seen)]
-    np.testing.assert_allclose(*numbers, atol=2e-4)
-    np.testing.assert_allclose(drawn["attention"], seen["attention"], atol=0.5 / 63 + 1e-4)
+    close(*numbers, 2e-4)
+    close(drawn["attention"], seen["attention"], 0.5 / 63 + 1e-4)
 
 
 def test_a_part_of_a_recording_is_shown_with_its_next_word():
@@ -237,11 +237,9 @@ def test_bars_attention_and_deciders_are_those_of_attnlib():
     for word, p, truth in seen["rows"]:
         assert p == pytest.approx(own[word], abs=1e-5)
         assert truth == pytest.approx(1 / 3 if word in STATES else 0)
-    np.testing.assert_allclose(
-        seen["attention"], made.weights[:, :, 28, :29].mean((0, 1)), atol=1e-5
-    )
+    close(seen["attention"], made.weights[:, :, 28, :29].mean((0, 1)), 1e-5)
     one = read("widget.compute", at=29, head=7)["attention"]
-    np.testing.assert_allclose(one, made.weights[1, 2, 28, :29], atol=1e-5)
+    close(one, made.weights[1, 2, 28, :29], 1e-5)
     marked = picture(made).select("[data-part=story] .decides")
     assert [word["data-at"] for word in marked] == ["12", "21"]  # both times "boat"
 
