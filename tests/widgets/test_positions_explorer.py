@@ -10,7 +10,7 @@ from hypothesis import example
 import attnlib
 from attnlib.widgets import PositionsExplorer
 from attnlib.widgets.positions_explorer import KINDS, ROWS, TABLE
-from tests.widgets.pictures import close, js, numbers, picture, run, texts
+from tests.widgets.pictures import close, js, numbers, part, picture, run, texts
 from tests.widgets.samples import SAMPLES, every
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -254,8 +254,8 @@ def test_hands_point_where_the_encoding_says(explorer):
     shown = min(4, explorer.d_model // 2)
     encoding = attnlib.sinusoidal_positions(80, explorer.d_model, base=explorer.base)
     middles = np.array([[42 + 172 * (i % 2), 72 + 96 * (i // 2)] for i in range(shown)])
-    for part, at in (("from", explorer.position), ("to", explorer.position + explorer.distance)):
-        way = (tips(soup, f"[data-part={part}]") - middles) * [1, -1] / (0.94 * 40)
+    for hand, at in (("from", explorer.position), ("to", explorer.position + explorer.distance)):
+        way = (tips(soup, f"[data-part={hand}]") - middles) * [1, -1] / (0.94 * 40)
         up_and_right = encoding[at].reshape(-1, 2)[:shown]  # sine and cosine
         close(way, up_and_right[:, ::-1], 0.005)
     match = part(soup, "match")

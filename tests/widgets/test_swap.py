@@ -14,7 +14,7 @@ WIDTH = 36  # of all curves together, where the sentence is one line
 
 
 def widths(soup):
-    return [float(path["stroke-width"]) for path in soup.select(".across path")]
+    return [float(path["stroke-width"]) for path in soup.select_one(".across").select("path")]
 
 
 def top(widget):
@@ -73,6 +73,6 @@ def test_on_their_way_all_curves_together_keep_the_weight_of_1(words, part):
     moving = [float(lead), float(most), rest.tolist(), weights.tolist()]
     soup = picture(start, moving=moving)
     assert sum(widths(soup)) == pytest.approx(WIDTH, abs=0.6 * len(widths(soup)))
-    for path in soup.select(".across path"):
+    for path in soup.select_one(".across").select("path"):
         *_, x, _ = re.findall(r"-?[\d.]+", path["d"])
         assert 0 <= float(x) <= 944
