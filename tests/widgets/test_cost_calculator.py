@@ -130,12 +130,8 @@ def test_the_drawing_shows_where_this_text_and_this_work_stand(calculator):
     # Every kind has its curve, and at its end a name of its own.
     names = ["full", "blocks", "window", "grouped", "linear"]
     ends = {each.get_text(): float(each["y"]) for each in sheet.select("text[x='294']")}
-    assert sorted(ends) == sorted(names)
-    heights = np.sort(list(ends.values()))
-    assert np.diff(heights).min() > 16.9 and heights[-1] <= 214.1 and heights[0] >= 30
-    assert len(sheet.select("[stroke-width='1.3']")) == 4  # and the chosen one is bold
-    bold = sheet.select_one("[font-weight=bold]").get_text()
-    assert bold == names[KINDS.index(calculator.kind)]
+    assert sorted(ends) == sorted(names) and np.diff(sorted(ends.values())).min() > 16.9
+    assert sheet.select_one("[font-weight=bold]").get_text() == names[KINDS.index(calculator.kind)]
 
 
 def test_the_picture_offers_what_the_kind_has():

@@ -301,16 +301,23 @@ def test_copied_code_gives_what_is_on_the_screen(loaded):
         assert f"gets {cls:.2f} of the weight, [SEP] {sep:.2f}." in part(picture(made), "said")
 
 
+SPRINGS = {"text": "The spring is cold.", "other": "The spring is broken."}
+
+
 @pytest.mark.parametrize(
-    ("name", "changes"),
+    ("name", "changes", "expected"),
     [
-        ("path", {"text": "The spring is cold.", "other": "The spring is broken."}),
-        ("search", {"question": "Is it dark?", "sentences": ["It is night.", "Tea is hot."]}),
-        ("lengths", {"text": "Good morning to all of you."}),
-        ("parts", {"text": "The spring is cold.", "other": "The spring is broken."}),
+        ("path", SPRINGS, "spring and spring"),
+        (
+            "search",
+            {"question": "Is it dark?", "sentences": ["It is night.", "Tea is hot."]},
+            "It is night.",
+        ),
+        ("lengths", {"text": "Good morning to all of you."}, "Good morning"),
+        ("parts", SPRINGS, "spring goes"),
     ],
 )
-def test_in_a_notebook_the_kernel_reads(name, changes, few_swaps):
+def test_in_a_notebook_the_kernel_reads(name, changes, expected, few_swaps):
     minilm()
     made = Encoder(name)
     for trait, value in changes.items():
@@ -318,5 +325,4 @@ def test_in_a_notebook_the_kernel_reads(name, changes, few_swaps):
     assert not made.trouble
     soup = picture(made)
     assert not soup.select(".stale")
-    expected = {"path": "spring and spring", "search": "It is night.", "lengths": "Good morning"}
-    assert expected.get(name, "spring goes") in part(soup, "said")
+    assert expected in part(soup, "said")

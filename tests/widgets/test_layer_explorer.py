@@ -15,7 +15,9 @@ from tests.widgets.pictures import close, js, part, picture, run
 from tests.widgets.samples import every
 
 pytestmark = pytest.mark.filterwarnings("error")
-SWITCHES = list(itertools.product([True, False], module.NORMS, [True, False]))
+WAYS = itertools.product([True, False], module.NORMS, [True, False])
+SWITCHES = [dict(zip(("residual", "norm", "feed_forward"), way, strict=True)) for way in WAYS]
+each_way = pytest.mark.parametrize("switches", SWITCHES, ids=str)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -37,18 +39,16 @@ def test_with_all_parts_pytorch_gives_the_same_vectors(norm):
         close(state, x[0].numpy(), 1e-12)
 
 
-@pytest.mark.parametrize(("residual", "norm", "feed_forward"), SWITCHES)
-def test_one_layer_written_out(residual, norm, feed_forward):
-    explorer = LayerExplorer(
-        residual=residual, norm=norm, feed_forward=feed_forward, depth=1, seed=2
-    )
+@each_way
+def test_one_layer_written_out(switches):
+    explorer = LayerExplorer(**switches, depth=1, seed=2)
     attention, w_1, w_2 = module.random_layers(2)[0]
     x = explorer.states[0]
     sublayers = [lambda x: attention(x)[0], lambda x: np.maximum(x @ w_1, 0) @ w_2]
-    for sublayer in sublayers if feed_forward else sublayers[:1]:
-        y = sublayer(attnlib.layer_norm(x) if norm == "pre" else x)
-        x = x + y if residual else y
-        x = attnlib.layer_norm(x) if norm == "post" else x
+    for sublayer in sublayers if switches["feed_forward"] else sublayers[:1]:
+        y = sublayer(attnlib.layer_norm(x) if switches["norm"] == "pre" else x)
+        x = x + y if switches["residual"] else y
+        x = attnlib.layer_norm(x) if switches["norm"] == "post" else x
     np.testing.assert_allclose(explorer.states[1], x, rtol=1e-12, atol=1e-15)
 
 
@@ -103,11 +103,9 @@ def assert_states(found, explorer):
         close(got, wanted, 1e-6 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize(("residual", "norm", "feed_forward"), SWITCHES)
-def test_javascript_and_copied_code_compute_what_attnlib_computes(residual, norm, feed_forward):
-    explorer = LayerExplorer(
-        residual=residual, norm=norm, feed_forward=feed_forward, depth=24, seed=499
-    )
+@each_way
+def test_javascript_and_copied_code_compute_what_attnlib_computes(switches):
+    explorer = LayerExplorer(**switches, depth=24, seed=499)
     found, names = js(explorer, "compute(state)"), run(js(explorer, "code(state)"))
     assert_states(found["states"], explorer)
     assert_states(names["states"], explorer)

@@ -7,7 +7,7 @@ from attnlib.models import induction
 from attnlib.models.induction import held_out
 from attnlib.widgets import Letters
 from attnlib.widgets.letters import LETTERS
-from tests.widgets.pictures import close, drawn, js, part, picture, run
+from tests.widgets.pictures import close, drawn, js, part, picture, run, texts
 from tests.widgets.samples import every
 
 HEADS = [[layer, head] for layer in (0, 1) for head in (0, 1)]
@@ -93,12 +93,7 @@ def test_every_set_of_heads_has_its_place_on_the_board():
 @pytest.mark.parametrize(("layer", "head"), [(0, 1), (1, 0)])
 def test_the_microscope_shows_how_a_weight_comes_about(layer, head):
     made = Letters(text="cfacgb", off=[[0, 1]])
-    lens_on = {"scores": {}, "lensed": [layer, head]}
-    soup = picture(made, lens=[4, 3], **lens_on)
-    lens = soup.select_one("[data-part=lens]")
-    assert lens.select_one(".lens-head").get_text().startswith("The weight that g gives to c (4):")
-    weight = float(lens.select_one(".lens-head .weight").get_text())
-    assert weight == pytest.approx(made.weights[layer, head, 4, 3], abs=1e-6)
-    said = lens.select_one(".lens-lines").get_text()
-    assert "÷ √16" in said
-    assert "may not attend to" in drawn(made, lens=[3, 4], **lens_on)
+    lens = {"scores": {}, "lensed": [layer, head]}
+    [weight] = texts(picture(made, lens=[4, 3], **lens), "[data-part=lens] .lens-head .weight")
+    assert float(weight) == pytest.approx(made.weights[layer, head, 4, 3], abs=1e-6)
+    assert "may not attend to" in drawn(made, lens=[3, 4], **lens)
