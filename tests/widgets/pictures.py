@@ -1,12 +1,16 @@
 """A widget's module in the engine that draws the book's pictures, held against the Python class."""
 
+import functools
 import re
 
 import numpy as np
+import pytest
 from bs4 import BeautifulSoup
 
 from _ext.widgets.page import engine
+from attnlib import models
 from attnlib.widgets.kit.base import bounds
+from attnlib.widgets.writer import model_file
 
 
 def js(widget, call, **changes):
@@ -35,6 +39,42 @@ def parsed(markup):
         if not text.find_parent(["pre", "textarea"]):
             text.replace_with(re.sub(r"\s+", " ", text))
     return soup
+
+
+@functools.cache
+def opened(name):
+    """A widget's engine in which the trained writer is open, as `known`; it takes a while."""
+    engine(name)("globalThis.known = writer_story.openFile(dukpy.file), 0", file=model_file())
+    return engine(name)
+
+
+@functools.cache
+def minilm():
+    """The published encoder; a test that needs it is skipped where it is not."""
+    try:
+        return models.load_minilm()
+    except models.MissingModelError as missing:
+        pytest.skip(str(missing))
+
+
+def texts(soup, selector):
+    """The texts of all parts that are found."""
+    return [found.get_text() for found in soup.select(selector)]
+
+
+def part(soup, name):
+    """The text of a part that has a name."""
+    return soup.select_one(f"[data-part={name}]").get_text()
+
+
+def close(found, expected, atol=1e-9):
+    """Assert that two arrays differ nowhere by more than this, however large they are."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+
+
+def numbers(text):
+    """The numbers that a text says, with a true minus."""
+    return [float(x.replace("−", "-")) for x in re.findall(r"−?\d+(?:\.\d+)?", text)]
 
 
 def shades(svg, shape):

@@ -2,15 +2,18 @@
 
 import json
 import re
+from ast import literal_eval
 
 import numpy as np
-from hypothesis import Phase, find, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from attnlib import widgets
 from attnlib.masks import causal_mask
+from attnlib.models import causal_lm
 from attnlib.widgets import flow
 from attnlib.widgets.kit.base import bounds
+from tests.helpers import steady
 
 # What a picture never says by itself; hypothesis likes to make sentences of it.
 GIBBERISH = re.compile(r"NaN|Infinity|undefined|\[object")
@@ -153,36 +156,40 @@ def costs(draw):
     )
 
 
+def arrays(draw, shapes):
+    """Rows of numbers of these shapes, by name; what has one axis is a row of its own."""
+    return {
+        name: draw(matrices(3)(*shape)) if len(shape) == 2 else draw(matrices(3)(1, *shape))[0]
+        for name, shape in shapes.items()
+    }
+
+
 @st.composite
 def flows(draw):
     """A Flow with any of its parts, at any of its stages."""
     n, d_model, d_k, d_v, heads = (draw(st.integers(1, most)) for most in (6, 4, 4, 3, 2))
-    shaped = matrices(3)
-
-    def matrix(rows, columns):
-        return draw(shaped(rows, columns))
 
     def named(most, least=1):
         return draw(st.lists(texts(12, ["Z", "C"]), min_size=least, max_size=most))
 
-    given = {"tokens": named(n, n), "x": matrix(n, d_model), "heads": heads}
-    given |= {w: matrix(d_model, heads * d) for w, d in (("w_q", d_k), ("w_k", d_k), ("w_v", d_v))}
-    width = heads * d_v
+    given, width = {"tokens": named(n, n), "heads": heads}, heads * d_v
+    shapes = {"x": (n, d_model), "w_q": (d_model, heads * d_k), "w_k": (d_model, heads * d_k)}
+    shapes["w_v"] = (d_model, width)
     if draw(st.booleans()):
-        given["w_o"], width = matrix(width, d_model), d_model
+        shapes["w_o"], width = (width, d_model), d_model
         if draw(st.booleans()):
-            d_ff = draw(st.integers(1, 3))
-            given |= {"layer": True, "w_1": matrix(d_model, d_ff), "b_1": matrix(1, d_ff)[0]}
-            given |= {"w_2": matrix(d_ff, d_model), "b_2": matrix(1, d_model)[0]}
+            d_ff, given["layer"] = draw(st.integers(1, 3)), True
+            shapes |= {"w_1": (d_model, d_ff), "b_1": (d_ff,), "w_2": (d_ff, d_model)}
+            shapes["b_2"] = (d_model,)
     if draw(st.booleans()):
         given["memory_tokens"] = named(4)
-        given["memory"] = matrix(len(given["memory_tokens"]), d_model)
+        shapes["memory"] = (len(given["memory_tokens"]), d_model)
     else:
         given["mask"] = draw(st.sampled_from(flow.MASKS))
     if draw(st.booleans()):
         given["vocabulary"] = named(3, 2)
-        given["w_vocab"] = matrix(width, len(given["vocabulary"]))
-    made = widgets.Flow(**given, head=draw(st.integers(0, heads - 1)))
+        shapes["w_vocab"] = (width, len(given["vocabulary"]))
+    made = widgets.Flow(**given, **arrays(draw, shapes), head=draw(st.integers(0, heads - 1)))
     made.stage = draw(st.sampled_from(flow.stages(made.state)))
     return made
 
@@ -195,22 +202,15 @@ def writers(draw):
     known = list(dict.fromkeys("".join(word.split()) for word in known))
     given = {"known": known, "vocabulary": [*known[:2], "<end>"]}
     shapes = {
-        "embeddings": (len(known), d_model),
-        "w_q": (d_model, d_k),
-        "w_k": (d_model, d_k),
-        "w_v": (d_model, d_v),
-        "w_o": (d_v, d_model),
-        "w_1": (d_model, d_ff),
-        "w_2": (d_ff, d_model),
-        "w_vocab": (d_model, len(given["vocabulary"])),
-    }
-    given |= {name: draw(matrices(3)(*shape)) for name, shape in shapes.items()}
-    given |= {"b_1": draw(matrices(3)(1, d_ff))[0], "b_2": draw(matrices(3)(1, d_model))[0]}
+        "embeddings": (len(known), d_model), "w_vocab": (d_model, len(given["vocabulary"])),
+        "w_q": (d_model, d_k), "w_k": (d_model, d_k), "w_v": (d_model, d_v), "w_o": (d_v, d_model),
+        "w_1": (d_model, d_ff), "b_1": (d_ff,), "w_2": (d_ff, d_model), "b_2": (d_model,),
+    }  # fmt: skip
     text = draw(st.lists(st.sampled_from(known), min_size=1, max_size=5))
     given["tokens"] = [*text, *draw(st.sampled_from([[], ["<end>"]]))]
     given["columns"] = draw(st.sampled_from([[], [f"column{k}" for k in range(d_model)]]))
-    parts = ("attention", "residual", "feed_forward")
-    made = widgets.Flow(**given, layer=True, **{part: draw(st.booleans()) for part in parts})
+    given |= {part: draw(st.booleans()) for part in ("attention", "residual", "feed_forward")}
+    made = widgets.Flow(**given, **arrays(draw, shapes), layer=True)
     made.stage = draw(st.sampled_from(flow.stages(made.state)))
     return made
 
@@ -289,6 +289,21 @@ def planes(draw):
 # The tip of an arrow of DotProduct, in tenths.
 TIPS = st.lists(st.integers(-13, 30).map(lambda tenth: tenth / 10), min_size=2, max_size=2)
 
+
+def arrays_of(config):
+    """Random arrays for a configuration, of the names and the shapes that `causal_lm` asks for."""
+    arrays, rng = {}, np.random.default_rng(0)
+    while True:
+        try:
+            causal_lm(config, arrays)
+            return arrays
+        except ValueError as error:
+            asked = re.fullmatch(r"weights must have (\S+), of shape (.*); got none", str(error))
+            assert asked, error
+            shape = literal_eval(asked[2])
+            arrays[asked[1]] = rng.normal(1 / (1 + len(shape)), 0.4, shape).astype(np.float32)
+
+
 # A model of 2 layers with 3 heads reads a text, another one of which nothing is seen ahead, and a
 # smaller one compares two texts.
 weights = np.random.default_rng(0).dirichlet(np.full(5, 0.3), (2, 3, 5))
@@ -338,7 +353,6 @@ SAMPLES = {
 # What other widgets take beside the values that they declare.
 LETTERS = st.text("abcdefghijklmnop", min_size=1, max_size=24)
 OTHERS = {
-    "ChainRule": {},
     "HeadsViewer": {
         "weights": st.just(TEXTS),
         "title": st.sampled_from(["", HOSTILE]),
@@ -353,29 +367,29 @@ OTHERS = {
         "word": st.sampled_from(["", "boat", "muddy", HOSTILE]),
         "against": st.sampled_from(["", "busy", HOSTILE]),
     },
-    "LayerExplorer": {},
     "Letters": {
         "text": LETTERS,
         "off": st.lists(st.sampled_from([[0, 0], [0, 1], [1, 0], [1, 1]]), unique_by=str),
     },
-    "LossCurve": {},
-    "ParityAtlas": {},
     "PositionsExplorer": {"d_model": st.integers(1, 64).map(lambda pairs: 2 * pairs)},
-    "RecallExplorer": {},
     "ScalingExplorer": {"gap": st.integers(-20, 20).map(lambda half: half / 2)},
     # A run of 200 requests takes a second in the engine of the tests.
     "Server": {"requests": st.integers(1, 9)},
-    "Swap": {},
-    "ThenAndNow": {},
     "Trainer": {"text": LETTERS},
     "Writer": {
         "text": st.sampled_from(["Ada was a kind doctor.", "Rosa", "", "The dragon!"]) | sentences,
         "written": st.sampled_from(["", "she had always liked music .", "¶", HOSTILE]),
     },
 }
-for name, others in OTHERS.items():
+for name in sorted(set(widgets.__all__) - {kind.__name__ for kind in SAMPLES}):
     kind = getattr(widgets, name)
-    SAMPLES[kind] = st.builds(kind, **bounded(kind, **others))
+    SAMPLES[kind] = st.builds(kind, **bounded(kind, **OTHERS.get(name, {})))
+
+
+def every(*states, examples=25):
+    """Run a test with so many random states of a widget, or values of other strategies."""
+    strategies = [SAMPLES[each] if isinstance(each, type) else each for each in states]
+    return lambda test: settings(steady, max_examples=examples)(given(*strategies)(test))
 
 
 def simplest(widget):

@@ -3,16 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
 
 from attnlib.widgets import Backwards
 from attnlib.widgets import backwards as module
-from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
-
-walks = SAMPLES[Backwards]
-some = settings(steady, max_examples=20)
+from tests.widgets.pictures import close, js, numbers, picture, run
+from tests.widgets.samples import every
 
 
 def test_chai_piyo_by_hand():
@@ -20,16 +15,15 @@ def test_chai_piyo_by_hand():
     a, b = 0.055807, 0.944193
     found = walk.gradients
     assert walk.loss == pytest.approx(2 * a, abs=1e-6)
-    np.testing.assert_allclose(found["S"], [[2 * a * b, -2 * a * b], [0, 0]], atol=2e-6)
+    close(found["S"], [[2 * a * b, -2 * a * b], [0, 0]], 2e-6)
     turn = 2 * a * b * np.sqrt(2)  # half of it from Chai's key, (0, 2), half of it from piyo's
-    np.testing.assert_allclose(found["Q"], [[-turn, turn], [0, 0]], atol=2e-6)
-    np.testing.assert_allclose(found["W_Q"], [[-turn, turn], [0, 0]] * 2, atol=2e-6)
+    close(found["Q"], [[-turn, turn], [0, 0]], 2e-6)
+    close(found["W_Q"], [[-turn, turn], [0, 0]] * 2, 2e-6)
     # Chai's numbers, by way of its query, its key (of which number 1 is its 2nd) and its value.
-    np.testing.assert_allclose(found["X"][0], [-turn + a, 2 * turn] * 2, atol=2e-6)
+    close(found["X"][0], [-turn + a, 2 * turn] * 2, 2e-6)
 
 
-@some
-@given(walks)
+@every(Backwards, examples=20)
 def test_gradients_are_those_of_torch_and_of_nudges(walk):
     leaves = {
         name: torch.tensor(getattr(walk, name.lower()), dtype=torch.float64, requires_grad=True)
@@ -48,7 +42,7 @@ def test_gradients_are_those_of_torch_and_of_nudges(walk):
         wanted = (leaves | made)[name].grad.numpy()
         if name == "A":  # what may not be looked at is no way to the loss
             wanted = np.where(blocked.numpy(), 0, wanted)
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+        close(found, wanted, 1e-12)
     # And a small nudge of the chosen entry does what its slope predicts.
     name, i, j = walk.cell.split(".")
     step = 1e-5
@@ -57,22 +51,20 @@ def test_gradients_are_those_of_torch_and_of_nudges(walk):
     assert (up - down) / (2 * step) == pytest.approx(slope, abs=1e-6)
 
 
-@some
-@given(walks)
+@every(Backwards, examples=20)
 def test_javascript_and_copied_code_compute_what_attnlib_computes(walk):
     found, names = js(walk, "compute(state)"), run(js(walk, "code(state)"))
     for name, matrix in walk.matrices.items():
-        np.testing.assert_allclose(found["made"][name], matrix, rtol=0, atol=1e-9)
+        close(found["made"][name], matrix)
         gradient = walk.gradients[name]
-        np.testing.assert_allclose(found["gradients"][name], gradient, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(names[f"d{name}"], gradient, rtol=0, atol=1e-9)
+        close(found["gradients"][name], gradient)
+        close(names[f"d{name}"], gradient)
     assert names["L"] == pytest.approx(walk.loss, abs=1e-9)
     assert found["loss"] == pytest.approx(walk.loss, abs=1e-9)
     assert found["nudged"]["loss"] == pytest.approx(walk.nudged_loss, abs=1e-9)
 
 
-@some
-@given(walks)
+@every(Backwards, examples=20)
 def test_the_picture_shows_slopes_as_far_as_the_walk_has_come(walk):
     soup = picture(walk)
     steps = {"W_Q": "W", "W_K": "W", "W_V": "W"}
@@ -82,7 +74,7 @@ def test_the_picture_shows_slopes_as_far_as_the_walk_has_come(walk):
         slope = cell.select_one(".slope")
         assert (slope is not None) == (stage <= module.STAGES.index(walk.stage))
         if slope:
-            said = float(slope.get_text().replace("−", "-"))
+            [said] = numbers(slope.get_text())
             exact = walk.gradients[name][int(i), int(j)]
             assert said == pytest.approx(exact, abs=0.051 if abs(exact) > 9.9 else 5.1e-4)
             assert (slope.get_text() == "0") == (exact == 0)
@@ -96,12 +88,10 @@ def test_blocked_slopes_are_exactly_0():
     assert found["V"] == [[1, 0], [0, 0]] and found["X"] == [[1, 0, 1, 0], [0, 0, 0, 0]]
 
 
-def test_paths_are_told_and_added():
+def test_paths_are_added():
     rows = picture(Backwards(cell="X.0.0")).select(".ledger tr")
-    assert len(rows) == 5 and rows[-1].th.get_text() == "3 of 6 paths count; added: its slope"
-    products = [float(row.find_all("td")[-1].get_text().replace("−", "-")) for row in rows[1:-1]]
-    said = float(rows[-1].td.get_text().replace("−", "-"))
-    assert sum(products) == pytest.approx(said, abs=0.003)
+    products = [numbers(row("td")[-1].get_text())[0] for row in rows[1:-1]]
+    assert [sum(products)] == pytest.approx(numbers(rows[-1].td.get_text()), abs=0.003)
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,16 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
 
 from attnlib.widgets import ChainRule
-from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
-
-rules = SAMPLES[ChainRule]
-some = settings(steady, max_examples=25)
+from tests.widgets.pictures import js, numbers, part, picture, run
+from tests.widgets.samples import every
 
 
 def shown(rule):
     """The slopes that the picture shows, by the letters of their boxes."""
     marks = picture(rule).select("[data-slope]")
-    read = {mark["data-slope"]: mark.get_text().removeprefix("slope ") for mark in marks}
-    return {name: float(number.replace("−", "-")) for name, number in read.items()}
+    return {mark["data-slope"]: numbers(mark.get_text())[0] for mark in marks}
 
 
 def test_the_stall_by_hand():
@@ -26,14 +20,12 @@ def test_the_stall_by_hand():
     assert rule.values == {"x": 10, "y": 6, "u": 50, "L": 300}
     assert rule.slopes == {"x": 20, "y": 50, "u": 6, "L": 1}
     assert ChainRule(price=12).slopes["x"] == 0
-    assert picture(ChainRule(back=3)).select_one("[data-part=really]").get_text() == "1.95"
-    assert picture(ChainRule(back=3)).select_one("[data-part=predicted]").get_text() == "2"
+    assert part(picture(ChainRule(back=3)), "really") == "1.95"
+    assert part(picture(ChainRule(back=3)), "predicted") == "2"
 
 
-@some
-@given(rule=rules)
+@every(ChainRule)
 def test_values_and_slopes_are_those_of_torch(rule):
-    """The values and slopes, in Python and in JavaScript."""
     start = rule.price if rule.scene == "stall" else rule.parameter
     start = torch.tensor(start, dtype=torch.float64, requires_grad=True)
     if rule.scene == "stall":
@@ -56,8 +48,7 @@ def test_values_and_slopes_are_those_of_torch(rule):
     assert names[f"d{first}"] == pytest.approx(rule.slopes[first], abs=1e-9)
 
 
-@some
-@given(rule=rules)
+@every(ChainRule)
 def test_the_picture_shows_its_slopes_from_the_end_to_the_beginning(rule):
     found = shown(rule)
     rows = {"stall": ["L", "yu", "x"], "model": ["L", "p", "z", "w"]}[rule.scene]

@@ -4,23 +4,20 @@ from bisect import bisect_right
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example
 from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import CostCalculator
 from attnlib.widgets.cost_calculator import KINDS
-from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
+from tests.widgets.pictures import close, js, part, picture, run
+from tests.widgets.samples import every
 
-calculators = SAMPLES[CostCalculator]
-some = settings(steady, max_examples=25)
 SIZES = {"n": 13, "d_model": 30, "n_heads": 6, "n_layers": 7, "bytes": 4, "width": 2, "group": 3}
 
 
 def longest(calculator):
-    """Return the most tokens whose weights and cache fit into the memory, up to 2^40."""
+    """The most tokens whose weights and cache fit into the memory, up to 2^40."""
 
     def needed(n):
         found = calculator.at(n)
@@ -33,8 +30,9 @@ def costs(**sizes):
     return js(CostCalculator(**sizes), "compute(state)")
 
 
-@some
-@given(calculator=calculators)
+@every(CostCalculator)
+@example(CostCalculator(kind="linear"))  # 2^40
+@example(CostCalculator(memory=1e-6))  # none
 def test_javascript_and_copied_code_count_what_python_counts(calculator):
     expected = calculator.at(calculator.n)
     assert js(calculator, "compute(state)") == pytest.approx(expected, rel=1e-12)
@@ -42,15 +40,8 @@ def test_javascript_and_copied_code_count_what_python_counts(calculator):
     names = run(js(calculator, "code(state)"))
     for name, value in expected.items():
         assert names[name] == pytest.approx(value, rel=1e-12), name
-    fits = picture(calculator).select_one("[data-part=fits]").get_text() == "this text does"
+    fits = part(picture(calculator), "fits") == "this text does"
     assert names["printed"][-1] == f"fits: {fits}"
-
-
-def test_chai_piyo_times_the_output_projection():
-    """The chapter counts 48 + 16 multiplications; here W_O is counted too, and additions."""
-    found = costs(n=2, d_model=4, n_heads=1, n_layers=1, group=1)
-    assert found["attention"] == 2 * (2 * 2 * 4 + 2 * 2 * 4)
-    assert found["projections"] == 2 * 4 * (2 * 4 * 4)
 
 
 def test_full_attention_is_counted_as_the_products_are():
@@ -68,15 +59,7 @@ def test_full_attention_is_counted_as_the_products_are():
     assert found["cache"] == layers * 2 * keys.nbytes
 
 
-def test_scores_and_blend_overtake_as_the_chapter_says():
-    found = costs(n=2 * 512)
-    assert found["attention"] == found["projections"]
-    found = costs(n=6 * 512)
-    assert found["attention"] == found["projections"] + found["feed_forward"]
-
-
-@some
-@given(n=st.integers(1, 60), width=st.integers(0, 70))
+@every(st.integers(1, 60), st.integers(0, 70))
 def test_a_window_meets_as_many_keys_as_its_mask_allows(n, width):
     found = costs(n=n, kind="window", width=width, n_heads=2, group=1, bytes=1)
     assert found["weights"] == 2 * attnlib.window_mask(n, width).sum()
@@ -115,11 +98,6 @@ def test_flops_for_each_byte_by_hand():
     assert linear["writing"] == 6 * 4 * 5 * 5 / (4 * (2 * 30 + 2 * 6 * 5 * 5))
 
 
-def test_longest_has_ends():
-    assert js(CostCalculator(kind="linear"), "longest(state)") == 2**40
-    assert js(CostCalculator(memory=1e-6), "longest(state)") == 0
-
-
 def test_amounts_in_words():
     amounts = {0: "0 B", 999: "999 B", 1000: "1.00 kB", 2147483648: "2.15 GB"}
     amounts |= {999_600: "1000 kB", 1e22: "10000 EB"}
@@ -127,8 +105,7 @@ def test_amounts_in_words():
         assert js(CostCalculator(), f"amount({number}, 'B')") == words
 
 
-@some
-@given(calculator=calculators)
+@every(CostCalculator)
 def test_the_drawing_shows_where_this_text_and_this_work_stand(calculator):
     soup = picture(calculator)
     roof, sheet = soup.select_one("[data-part=roof]"), soup.select_one("[data-part=memories]")
@@ -142,40 +119,28 @@ def test_the_drawing_shows_where_this_text_and_this_work_stand(calculator):
         right = np.clip((np.log2(found[work]) + 2) / 14, 0, 1)
         wanted.append((52 + 300 * right, 36 - 40 * max(np.log10(share), -3)))
     at = [[float(dot[axis]) for axis in ("cx", "cy")] for dot in (memory, *dots)]
-    np.testing.assert_allclose(at, wanted, atol=0.006)
+    close(at, wanted, 0.006)
     assert [dot["data-dot"] for dot in dots] == ["reading", "writing"]
     curve = sheet.select_one("[stroke-width='2.5']")["d"].strip("M").split("L")
     x, y = np.array([point.split() for point in curve], dtype=float).T
     stops = [calculator.at(round(2 ** (7 + half / 2))) for half in range(27)]
     held = np.log10([max(stop["weights"] + stop["cache"], 1) for stop in stops])
-    np.testing.assert_allclose(x, np.linspace(52, 288, 27), atol=0.06)
-    np.testing.assert_allclose(y, 210 - 180 * np.clip((held - 5) / 9, 0, 1), atol=0.06)
+    close(x, np.linspace(52, 288, 27), 0.06)
+    close(y, 210 - 180 * np.clip((held - 5) / 9, 0, 1), 0.06)
     # Every kind has its curve, and at its end a name of its own.
     names = ["full", "blocks", "window", "grouped", "linear"]
     ends = {each.get_text(): float(each["y"]) for each in sheet.select("text[x='294']")}
-    assert sorted(ends) == sorted(names)
-    heights = np.sort(list(ends.values()))
-    assert np.diff(heights).min() > 16.9 and heights[-1] <= 214.1 and heights[0] >= 30
-    assert len(sheet.select("[stroke-width='1.3']")) == 4  # and the chosen one is bold
-    bold = sheet.select_one("[font-weight=bold]").get_text()
-    assert bold == names[KINDS.index(calculator.kind)]
+    assert sorted(ends) == sorted(names) and np.diff(sorted(ends.values())).min() > 16.9
+    assert sheet.select_one("[font-weight=bold]").get_text() == names[KINDS.index(calculator.kind)]
 
 
-def test_picture_says_what_is_computed():
+def test_the_picture_offers_what_the_kind_has():
     soup = picture(CostCalculator())
-    words = {"weights": "537 MB", "cache": "101 MB", "flops": "60.1 G", "longest": "27,004"}
-    words |= {"share": "57%", "reading": "94.7%", "writing": "99.8%", "story": "16 ×"}
-    for name, said in words.items():
-        assert soup.select_one(f"[data-part={name}]").get_text() == said
     assert soup.select_one("option[selected][value='512 8 6']")
     assert all(field.has_attr("hidden") for field in soup.select(".extra label"))
-    *_, last = soup.select("[data-part=table] tr")
-    assert last.get_text(" ") == "524,288 8.80 TB 12.9 GB 566 T 16.0 0.500 no"
     grouped = picture(CostCalculator(kind="grouped", n_layers=90, memory=1e-3))
-    shown = [field.get_text().strip() for field in grouped.select(".extra label:not([hidden])")]
-    assert shown == ["Heads that share"]
+    assert len(grouped.select(".extra label:not([hidden])")) == 1
     assert grouped.select_one("[name=model] [selected]").get_text() == "your own"
-    assert grouped.select_one("[name=memory]")["value"] == "0.001"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +148,6 @@ def test_picture_says_what_is_computed():
     [
         ("n_heads", "16", ""),
         ("n_heads", "7", "Heads must divide d_model: 512 / 7 is not whole."),
-        ("n_heads", "12", "Heads must divide d_model: 512 / 12 is not whole."),
         ("n_heads", "2", "Heads that share must divide the heads: 2 / 4 is not whole."),
         ("d_model", "", "d_model must be a whole number from 1 to 65,536."),
         ("d_model", "1e99", "d_model must be a whole number from 1 to 65,536."),
@@ -191,7 +155,6 @@ def test_picture_says_what_is_computed():
         ("n_layers", "<b>6</b>", "Layers must be a whole number from 1 to 1,024."),
         ("memory", "0.5", ""),
         ("memory", "-1", "Memory must be a number of gigabytes above 0, up to 1,000,000."),
-        ("memory", "", "Memory must be a number of gigabytes above 0, up to 1,000,000."),
     ],
 )
 def test_absurd_sizes_get_a_plain_message(name, typed, said):

@@ -2,15 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 from attnlib.widgets import DotProduct
-from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
-
-dots = SAMPLES[DotProduct]
-some = settings(steady, max_examples=25)
+from tests.widgets.pictures import close, js, picture, run
+from tests.widgets.samples import every
 
 
 def test_the_key_of_the_chapter_by_hand():
@@ -26,8 +21,7 @@ def test_the_key_of_the_chapter_by_hand():
     assert (nowhere.score, nowhere.shadow) == (0, 0)
 
 
-@some
-@given(dot=dots)
+@every(DotProduct)
 def test_the_shadow_is_the_projection_and_javascript_has_it_too(dot):
     query, key = np.array(dot.query, float), np.array(dot.key, float)
     # An independent answer: the foot of the key is the nearest point of the line of the query.
@@ -36,7 +30,7 @@ def test_the_shadow_is_the_projection_and_javascript_has_it_too(dot):
     assert dot.shadow * dot.length == pytest.approx(dot.score, abs=1e-9)
     found = js(dot, "compute(state)")
     for name in ("products", "score", "length", "shadow"):
-        np.testing.assert_allclose(found[name], getattr(dot, name), atol=1e-12)
+        close(found[name], getattr(dot, name), 1e-12)
     assert sum(found["shadows"]) == pytest.approx(dot.shadow, abs=1e-9)
     names = run(js(dot, "code(state)"))
     np.testing.assert_allclose([names["score"], names["shadow"]], [dot.score, dot.shadow])

@@ -6,7 +6,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from _ext.engine import widget_engine
@@ -15,10 +14,9 @@ from attnlib.models import Reading
 from attnlib.widgets import Encoder
 from attnlib.widgets.encoder import views
 from attnlib.widgets.kit import modules
-from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
+from tests.widgets.pictures import close, js, minilm, numbers, part, picture, run, texts
+from tests.widgets.samples import every
 
-some = settings(steady, max_examples=30)
 SEEDS = st.integers(0, 2**32 - 1)
 WORDS = ["the", "bank", "to", "tea", "[CLS]", "##s"]
 sentences = st.lists(st.text("abÄßİσ'é _-4²,.", max_size=12), min_size=1, max_size=5)
@@ -54,17 +52,6 @@ def as_read(made):
 TYPED = "r => ({ ...r, states: r.states.map(x => Float64Array.from(x)) })"
 
 
-@cache
-def minilm():
-    try:
-        return models.load_minilm()
-    except models.MissingModelError as missing:
-        pytest.skip(str(missing))
-
-
-# ------------------------------------------------------------------------------------- the path
-
-
 def flat(*states):
     """A reading of one token, from its vectors by layer, all moved away from 0."""
     return Reading(["x"], np.array(states, dtype=float)[:, None] + [0, 0, 5], None)
@@ -87,8 +74,7 @@ def test_a_path_by_hand():
     assert found["share"] == pytest.approx(shown / 62)
 
 
-@some
-@given(SEEDS, st.integers(3, 6), st.integers(3, 6))
+@every(SEEDS, st.integers(3, 6), st.integers(3, 6), examples=30)
 def test_javascript_finds_the_path_that_numpy_finds(seed, n, m):
     pair = reading(seed, n), reading(seed + 1, m)
     at = [seed % n, seed % m]
@@ -99,7 +85,7 @@ def test_javascript_finds_the_path_that_numpy_finds(seed, n, m):
     assert found["share"] == pytest.approx(expected["share"], abs=1e-9)
     assert found["cosines"] == pytest.approx(expected["cosines"], abs=1e-12)
     for points, others in zip(found["points"], expected["points"], strict=True):
-        np.testing.assert_allclose(points, others, rtol=0, atol=1e-5)
+        close(points, others, 1e-5)
 
 
 def test_two_equal_sentences_do_not_part():
@@ -112,8 +98,9 @@ def test_two_equal_sentences_do_not_part():
     assert found["cosines"] == pytest.approx(np.ones(6))
 
 
-@some
-@given(*[st.lists(st.sampled_from(WORDS), max_size=7).map(lambda t: ["[CLS]", *t])] * 2)
+@every(
+    *[st.lists(st.sampled_from(WORDS), max_size=7).map(lambda t: ["[CLS]", *t])] * 2, examples=30
+)
 def test_the_word_is_found_in_both(first, second):
     assert view("Pair", "namesOf(dukpy.t)", t=first) == views.names_of(first)
     for word in ("bank", "to (2)"):
@@ -125,28 +112,20 @@ def test_the_word_is_found_in_both(first, second):
 
 def test_the_picture_says_how_far_the_two_have_parted():
     soup = picture(Encoder("path", after=4))
-    said = soup.select_one("[data-part=said]").get_text()
-    assert said.startswith("After layer 4, bank and bank have the cosine 0.94.")
-    assert [b.get_text()[1:].strip() for b in soup.select("[data-part=layers] button")] == [
-        "1.00", "0.97", "0.96", "0.96", "0.94", "0.96", "0.90"
-    ]  # fmt: skip
-    assert [b.get_text() for b in soup.select(".follow [aria-pressed=true]")] == ["bank"] * 2
-    assert "contain 77% of the squared movement" in soup.get_text()
-    stops = soup.select(".way.first .stop text")
-    assert [stop.get_text() for stop in stops] == list("0123456")
-    start = picture(Encoder("path", after=0)).select_one("[data-part=said]").get_text()
-    assert start.startswith("Before the first layer") and "start at one point" in start
+    stored = views.recorded()["path"][0]
+    assert f"bank and bank have the cosine {stored['cosines'][4]:.2f}." in part(soup, "said")
+    shown = [numbers(b)[-1] for b in texts(soup, "[data-part=layers] button")]
+    assert shown == pytest.approx(stored["cosines"], abs=0.0051)
+    assert texts(soup, ".follow [aria-pressed=true]") == ["bank"] * 2
+    assert texts(soup, ".way.first .stop text") == list("0123456")
+    assert "start at one point" in part(picture(Encoder("path", after=0)), "said")
 
 
 @pytest.mark.parametrize("word", ["we", "to (1)", "walked"])
 def test_any_word_of_the_first_pair_can_be_followed_without_the_model(word):
     soup = picture(Encoder("path", word=word))
-    bare = word.removesuffix(" (1)")
-    assert [b.get_text() for b in soup.select(".follow [aria-pressed=true]")] == [bare] * 2
+    assert texts(soup, ".follow [aria-pressed=true]") == [word.removesuffix(" (1)")] * 2
     assert not soup.select(".stale")
-
-
-# ----------------------------------------------------------------------------------- the search
 
 
 def test_shared_words_by_hand():
@@ -159,8 +138,7 @@ def test_shared_words_by_hand():
     assert views.by_words("it is late", library).tolist() == [0, 0, 0]
 
 
-@some
-@given(sentences, sentences)
+@every(sentences, sentences, examples=30)
 def test_javascript_scores_and_ranks_as_python_does(library, more):
     question = " ".join(more)
     found = view("Search", "byWords(dukpy.q, dukpy.l)", q=question, l=library)
@@ -178,26 +156,20 @@ def test_recorded_vectors_give_the_recorded_cosines():
     )
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(10), abs=1e-6)
     exact = minilm().embed(views.QUESTIONS)
-    np.testing.assert_allclose(
-        exact @ vectors.T, np.array([*stored["questions"].values()]) / 10000, atol=5e-3
-    )
+    close(exact @ vectors.T, np.array([*stored["questions"].values()]) / 10000, 5e-3)
 
 
 def test_the_picture_has_both_orders():
     soup = picture(Encoder("search"))
-
-    def order(column):
+    scores = views.by_words(views.QUESTIONS[0], views.LIBRARY)
+    for column, places in zip(
+        ("meaning", "shared"), js(Encoder("search"), "pose(state)"), strict=False
+    ):
         cards = soup.select(f".card.{column}")
-        place = [float(card["style"].removeprefix("--y: ")) for card in cards]
-        return [cards[i].select_one(".text").get_text() for i in np.argsort(place)]
-
-    assert order("meaning")[0] == "A flat tire made us miss the ferry."
-    assert order("shared")[:2] == [views.LIBRARY[0], views.LIBRARY[8]]
-    assert order("shared")[8] == "A flat tire made us miss the ferry."
-    first = soup.select(".card.shared")[0]
-    assert [b.get_text() for b in first.select("b")] == ["The", "late"]
-    said = soup.select_one("[data-part=said]").get_text()
-    assert "cosine 0.53, place 1 of 10 by meaning. It shares the: 0.11, as 6 others do." in said
+        assert [float(card["style"].removeprefix("--y: ")) for card in cards] == places
+    assert js(Encoder("search"), "pose(state)")[1] == views.places(scores).tolist()
+    assert texts(soup.select(".card.shared")[0], "b") == ["The", "late"]
+    assert "cosine 0.53, place 1 of 10 by meaning. It shares the: 0.11," in part(soup, "said")
     assert len(soup.select(".joins path")) == 10
     assert "no sentence to search" in picture(Encoder("search"), sentences=[]).get_text()
 
@@ -211,35 +183,24 @@ def test_lines_are_sentences(text, lines):
     assert found == lines if isinstance(lines, list) else lines in found
 
 
-# ------------------------------------------------------------------------------------- lengths
-
-
-@some
-@given(SEEDS, st.integers(2, 7))
+@every(SEEDS, st.integers(2, 7), examples=30)
 def test_javascript_measures_the_shares_that_numpy_measures(seed, n):
     made = reading(seed, n, n_layers=3, n_heads=5)
     by_layer = [[layer[..., end].mean() for layer in made.weights] for end in (0, -1)]
     np.testing.assert_allclose(views.shares(made), by_layer)
     found = view("Lengths", "sharesOf(dukpy.r)", r=as_read(made))
-    np.testing.assert_allclose(found, views.shares(made), rtol=0, atol=1e-12)
+    close(found, views.shares(made), 1e-12)
 
 
 def test_the_picture_has_a_point_for_each_length():
     made = Encoder("lengths", only=5, text="Chai piyo")
     soup = picture(made)
-    points = js(made, "pose(state)")
     n = len(views.ENDS) + len(views.MEASURED)
-    assert [len(heights) for heights in points] == [n, n]
+    assert [len(heights) for heights in js(made, "pose(state)")] == [n, n]
     assert len(soup.select(".cls circle")) == n and len(soup.select(".cls .own circle")) == 3
-    said = soup.select_one("[data-part=said]").get_text()
-    assert "Chai piyo" in said and "6 tokens. In layer 5" in said
-    assert "each would get 0.17" in said
-    by_layer = [float(b.get_text()[-4:]) for b in soup.select("[data-part=only] button")]
+    by_layer = [float(text[-4:]) for text in texts(soup, "[data-part=only] button")]
     assert by_layer[0] == pytest.approx(np.mean(by_layer[1:]), abs=0.01)
-    assert f"gets {by_layer[5]:.2f} of the weight" in said
-
-
-# ------------------------------------------------------------------------------------- the parts
+    assert f"gets {by_layer[5]:.2f} of the weight" in part(soup, "said")
 
 
 def test_shares_and_progress_by_hand():
@@ -270,17 +231,12 @@ def test_the_parts_of_the_model_are_shared_out_and_swapped():
 
 def test_the_table_has_what_the_heads_write():
     soup = picture(Encoder("parts", layer=5, head=5, other=views.EVEN[1][1]))
-    cells = [
-        int(cell.get_text().replace("−", "-")) for cell in soup.select("[data-part=written] button")
-    ]
+    cells = numbers(" ".join(texts(soup, "[data-part=written] button")))
     shares = np.array(views.recorded()["parts"][1]["shares"])[1:].reshape(6, 14)[:, :12]
-    np.testing.assert_allclose(np.reshape(cells, (6, 12)), shares / 10, atol=0.51)
+    close(np.reshape(cells, (6, 12)), shares / 10, 0.51)
     assert soup.select_one("[aria-pressed=true][aria-label*=head]")["aria-label"].endswith("head 6")
     uneven = Encoder("parts", other="We walked to the bank to watch the boats.")
-    assert "these have 11 and 12" in picture(uneven).select_one("[data-part=said]").get_text()
-
-
-# ------------------------------------------------------------------- recorded, and as it is copied
+    assert "these have 11 and 12" in part(picture(uneven), "said")
 
 
 # Of the swaps of both pairs: of a head in the first and in the last layer, of a layer, of all.
@@ -323,13 +279,13 @@ def loaded(monkeypatch):
 def test_copied_code_gives_what_is_on_the_screen(loaded):
     names = run(js(Encoder("parts"), "code(state)"))
     stored = views.recorded()["parts"][0]["shares"]
-    np.testing.assert_allclose(1000 * names["shares"], stored, atol=0.6)
+    close(1000 * names["shares"], stored, 0.6)
     assert names["printed"][-1] == " 17.6%  layer 6, feed-forward"
 
     names = run(js(Encoder("path"), "code(state)"))
     one = views.recorded()["path"][0]
     shown = np.array([[layer[10:12] for layer in points] for points in one["points"]]) / 100
-    np.testing.assert_allclose(names["points"], shown, atol=0.0051)
+    close(names["points"], shown, 0.0051)
     assert names["cosines"] == pytest.approx(one["cosines"], abs=1e-4)
     assert names["printed"][-1].startswith("77%")
 
@@ -342,20 +298,26 @@ def test_copied_code_gives_what_is_on_the_screen(loaded):
     for only in (0, 1):
         made = Encoder("lengths", only=only)
         cls, sep = run(js(made, "code(state)"))["share"]
-        said = picture(made).select_one("[data-part=said]").get_text()
-        assert f"gets {cls:.2f} of the weight, [SEP] {sep:.2f}." in said
+        assert f"gets {cls:.2f} of the weight, [SEP] {sep:.2f}." in part(picture(made), "said")
+
+
+SPRINGS = {"text": "The spring is cold.", "other": "The spring is broken."}
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"),
+    ("name", "changes", "expected"),
     [
-        ("path", {"text": "The spring is cold.", "other": "The spring is broken."}),
-        ("search", {"question": "Is it dark?", "sentences": ["It is night.", "Tea is hot."]}),
-        ("lengths", {"text": "Good morning to all of you."}),
-        ("parts", {"text": "The spring is cold.", "other": "The spring is broken."}),
+        ("path", SPRINGS, "spring and spring"),
+        (
+            "search",
+            {"question": "Is it dark?", "sentences": ["It is night.", "Tea is hot."]},
+            "It is night.",
+        ),
+        ("lengths", {"text": "Good morning to all of you."}, "Good morning"),
+        ("parts", SPRINGS, "spring goes"),
     ],
 )
-def test_in_a_notebook_the_kernel_reads(name, changes, few_swaps):
+def test_in_a_notebook_the_kernel_reads(name, changes, expected, few_swaps):
     minilm()
     made = Encoder(name)
     for trait, value in changes.items():
@@ -363,6 +325,4 @@ def test_in_a_notebook_the_kernel_reads(name, changes, few_swaps):
     assert not made.trouble
     soup = picture(made)
     assert not soup.select(".stale")
-    said = soup.select_one("[data-part=said]").get_text()
-    expected = {"path": "spring and spring", "search": "It is night.", "lengths": "Good morning"}
-    assert expected.get(name, "spring goes") in said
+    assert expected in part(soup, "said")

@@ -1,20 +1,19 @@
 """HeadsViewer: what it takes, its numbers against NumPy, its picture, its errors."""
 
-import gzip
 import re
 
 import numpy as np
 import pytest
 import torch
 import traitlets
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import HeadsViewer
 from attnlib.widgets.heads_viewer import LINES
-from tests.helpers import steady
-from tests.widgets.pictures import drawn, js, picture, run, shades
+from tests.widgets.pictures import close, js, picture, run, shades, texts
+from tests.widgets.samples import every
+from tests.widgets.test_refusals import assert_refused
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -26,7 +25,6 @@ HAND = np.array(
         [[0, 1, 0], [0.5, 0, 0.5], [0, 0, 0]],
     ]
 )
-some = settings(steady, max_examples=25)
 
 
 def random_weights(n_layers, n_heads, n_q, n_k=None, mask=True, seed=0):
@@ -40,34 +38,28 @@ def random_weights(n_layers, n_heads, n_q, n_k=None, mask=True, seed=0):
 @st.composite
 def viewers(draw):
     """Viewers of models and texts of all sizes, and the arguments for the text that is shown."""
-    letters = st.characters(exclude_categories=["C"])
+    words = st.text(st.characters(exclude_categories=["C"]), max_size=20)
     texts = {}
-    for name in draw(st.lists(st.sampled_from("abc"), min_size=1, unique=True)):
-        n_layers, n_heads = draw(st.integers(1, 3)), draw(st.integers(1, 5))
+    for name in draw(st.sampled_from(["a", "ab"])):
         n, n_k = (draw(st.sampled_from([1, 2, 3, 5, 11, 29])) for _ in range(2))
         crossed = draw(st.booleans())
-        mask = {
-            "none": np.ones((n, n_k if crossed else n), bool),
-            "causal": np.tri(n, n_k if crossed else n, dtype=bool),
-            "window": attnlib.window_mask(n, 2)[:, : n_k if crossed else n],
-        }[draw(st.sampled_from(["none", "causal", "window"][: 2 if crossed else 3]))]
-        seed = draw(st.integers(0, 2**32 - 1))
-        weights = random_weights(n_layers, n_heads, *mask.shape, mask=mask, seed=seed)
-        tokens, keys = (
-            draw(st.lists(st.text(letters, max_size=20), min_size=many, max_size=many))
-            for many in (n, n_k)
-        )
+        n_k = n_k if crossed else n
+        apart = np.subtract.outer(np.arange(n), np.arange(n_k))
+        mask = draw(st.sampled_from([abs(apart) >= 0, apart >= 0, abs(apart) <= 2]))
+        n_layers, n_heads, seed = (draw(st.integers(1, most)) for most in (3, 5, 2**31))
+        weights = random_weights(n_layers, n_heads, n, n_k, mask, seed)
+        tokens, keys = (draw(st.lists(words, min_size=m, max_size=m)) for m in (n, n_k))
         texts[name] = (weights, tokens, keys if crossed else None, mask)
-    text = draw(st.integers(0, len(texts) - 1))
-    viewer = HeadsViewer(
-        texts,
-        text=text,
-        layer=draw(st.integers(0, max(len(weights) for weights, *_ in texts.values()) - 1)),
-        head=draw(st.integers(0, max(len(weights[0]) for weights, *_ in texts.values()) - 1)),
-        row=draw(st.integers(0, max(len(tokens) for _, tokens, *_ in texts.values()) - 1)),
-        lines=draw(st.sampled_from(LINES)),
-    )
-    return viewer, list(texts.values())[text]
+    given = list(texts.values())
+    most = {
+        "text": len(given),
+        "layer": max(len(weights) for weights, *_ in given),
+        "head": max(weights.shape[1] for weights, *_ in given),
+        "row": max(len(tokens) for _, tokens, *_ in given),
+    }
+    options = {name: draw(st.integers(0, many - 1)) for name, many in most.items()}
+    viewer = HeadsViewer(texts, **options, lines=draw(st.sampled_from(LINES)))
+    return viewer, given[viewer.text]
 
 
 def shown(viewer, weights):
@@ -76,16 +68,8 @@ def shown(viewer, weights):
     return min(viewer.layer, n_layers - 1), min(viewer.head, n_heads - 1)
 
 
-def carried_weights(viewer):
-    """The weights of the picked head, as the page has them."""
-    return np.array(js(viewer, "compute(state)")["weights"])
-
-
 def means(weights, crossed=False):
-    """What marks a head: four mean weights and the mean entropy of the rows that are not empty.
-
-    Where the columns are other tokens, none of them lies before a row, on it or after it.
-    """
+    """Four mean weights and the mean entropy of the rows that are not empty."""
     n = len(weights)
     full = [i for i in range(n) if weights[i].sum() > 0.5]
     numbers = {
@@ -99,17 +83,18 @@ def means(weights, crossed=False):
 
 
 def assert_carried(carried, weights):
-    """As they are written with two decimals, and nearly so beyond."""
+    """What a viewer carries is what is written with two decimals, and nearly so beyond."""
+    if isinstance(carried, HeadsViewer):
+        carried = js(carried, "compute(state)")["weights"]
+    carried = np.array(carried)
     assert abs(carried - weights).max() <= 5e-3
     written = [np.floor(100 * each + 0.5 + 1e-9) for each in (carried, weights)]
     np.testing.assert_array_equal(*written)
 
 
-def parts(viewer):
-    """What the picture says: the sentence, and the five means."""
-    soup = picture(viewer)
-    said = soup.select_one(".said").get_text()
-    return said, [number.get_text() for number in soup.select(".summary b")]
+def said(viewer):
+    """The sentence below the picture."""
+    return picture(viewer).select_one(".said").get_text()
 
 
 def test_numbers_done_by_hand():
@@ -118,37 +103,24 @@ def test_numbers_done_by_hand():
     expected = {"previous": 0.6, "itself": 1.1 / 3, "next": 0.125, "first": 1.7 / 3}
     found = js(viewer, "compute(state)")
     assert found["means"] == pytest.approx(expected | {"entropy": entropy}, abs=1e-3)
-    assert parts(viewer)[0] == "Head 1: 'cat' attends most to 'The' (1.00)"
+    assert said(viewer) == "Head 1: 'cat' attends most to 'The' (1.00)"
     viewer.head, viewer.row = 1, 2  # the empty row counts in no mean
     expected = {"previous": 0.5, "itself": 0, "next": 0.75, "first": 0.25}
     found = js(viewer, "compute(state)")
     assert found["means"] == pytest.approx(expected | {"entropy": np.log(2) / 2}, abs=2e-5)
-    assert found["top"] == -1
-    assert parts(viewer)[0] == "Head 2: 'sat' attends to nothing"
+    assert said(viewer) == "Head 2: 'sat' attends to nothing"
+    equal = HeadsViewer(np.full((3, 1, 8, 8), 1 / 8), ["the"] * 8, layer=2, row=4)
+    assert said(equal) == "Head 1 of layer 3: 'the (5)' attends most to 'the (1)' (0.13)"
 
 
-def test_one_token_has_no_neighbors_and_an_empty_text_no_means():
-    viewer = HeadsViewer([[[1.0]], [[0.0]]], ["it"])
-    assert parts(viewer)[1] == ["–", "1.00", "–", "1.00", "0.00"]
-    viewer.head = 1
-    assert parts(viewer)[1] == ["–"] * 5
-
-
-def test_equal_tokens_are_numbered():
-    viewer = HeadsViewer(np.full((3, 1, 8, 8), 1 / 8), ["the"] * 8, layer=2, row=4)
-    said, numbers = parts(viewer)
-    assert said == "Head 1 of layer 3: 'the (5)' attends most to 'the (1)' (0.13)"
-    assert numbers == [*4 * ["0.13"], f"{np.log(8):.2f}"]  # a tie, 1/8, goes up
-
-
-@some
-@given(made=viewers())
-def test_the_page_and_copied_code_have_the_weights_and_their_means(made):
+@every(viewers(), examples=15)
+def test_page_picture_and_copied_code_have_the_weights_and_their_means(made):
     viewer, (weights, tokens, keys, mask) = made
     found = js(viewer, "compute(state)")
     carried = np.array(found["weights"])
-    assert (found["layer"], found["head"]) == shown(viewer, weights)
-    assert_carried(carried, weights[shown(viewer, weights)])
+    layer, head = shown(viewer, weights)
+    assert (found["layer"], found["head"]) == (layer, head)
+    assert_carried(carried, weights[layer, head])
     assert (found["tokens"], found["keys"]) == (tokens, tokens if keys is None else keys)
     np.testing.assert_array_equal(found["allowed"], mask)
     picked = min(viewer.row, len(tokens) - 1)
@@ -158,17 +130,41 @@ def test_the_page_and_copied_code_have_the_weights_and_their_means(made):
     assert found["means"].keys() == wanted.keys()
     for name, mean in wanted.items():
         assert found["means"][name] == (None if mean is None else pytest.approx(mean, abs=1e-9))
+
     names = run(js(viewer, "code(state)"))
     assert (names["tokens"], names["key_tokens"]) == (found["tokens"], found["keys"])
-    assert [names[n] for n in ("layer", "head", "row")] == [*shown(viewer, weights), picked]
-    assert_carried(names["weights"], weights[shown(viewer, weights)])
+    assert [names[n] for n in ("layer", "head", "row")] == [layer, head, picked]
+    assert_carried(names["weights"], weights[layer, head])
     np.testing.assert_array_equal(names.get("mask", np.ones_like(mask)), mask)
     asked = list(wanted.values())[3 if keys else 0 :]  # of other tokens the last two alone
-    *lines, said = names["printed"]
+    *lines, printed = names["printed"]
     top = names["key_tokens"][names["weights"][picked].argmax()]
-    assert said == f"{tokens[picked]} attends most to {top}"
+    assert printed == f"{tokens[picked]} attends most to {top}"
     for line, mean in zip(lines, asked, strict=True):
         assert line == "none" if mean is None else float(line) == pytest.approx(mean, abs=0.015)
+
+    soup = picture(viewer)
+    two = [f"{mean + 1e-9:.2f}" if mean is not None else "–" for mean in wanted.values()]
+    assert texts(soup, ".summary b") == two
+    sentence = soup.select_one(".said")
+    where = f"Head {head + 1}" + f" of layer {layer + 1}" * (len(weights) > 1)
+    assert sentence.get_text().startswith(f"{where}: '")
+    assert (sentence.b is None) == (not row.any())
+    assert not row.any() or sentence.b.get_text() == f"{row.max() + 1e-9:.2f}"
+    told = [f"{w + 1e-9:.2f}" if m else "masked" for w, m in zip(row, mask[picked], strict=True)]
+    if len(row) > 26:  # then the largest weights are named whose names keep apart
+        named = []
+        for j in np.argsort(-row, kind="stable"):
+            if row[j] and all(abs(j - k) * 262 / len(row) >= 10 for k in named):
+                named.append(j)
+        told = [told[j] for j in named[:8]]
+    assert texts(soup, "[data-part=links] text[x='328']") == told
+    columns = {
+        int(cells.split(" ")[0])
+        for path in soup.select("[data-part=heat] .cells path")
+        for cells in path["d"][1:].split("M")
+    }
+    assert columns == set(np.flatnonzero((carried >= 0.01).any(axis=0)))
 
 
 def test_weights_of_all_sizes_travel():
@@ -178,7 +174,7 @@ def test_weights_of_all_sizes_travel():
         weights = np.zeros((1, 64, 64))
         weights[0, :, :2] = np.stack([small, 1 - small], axis=1)
         viewer = HeadsViewer(weights, list("ab" * 32))
-        assert_carried(carried_weights(viewer), weights[0])
+        assert_carried(viewer, weights[0])
 
 
 def sizes(viewer):
@@ -194,58 +190,39 @@ def test_what_the_layers_return_is_taken_as_it_is():
     for tokens in (x, x[None]):  # without and with a batch axis of 1
         _, weights = encoder(tokens)
         viewer = HeadsViewer(weights, list("abcde"), layer=1, head=2)
-        assert_carried(carried_weights(viewer), weights[1].reshape(3, 5, 5)[2])
+        assert_carried(viewer, weights[1].reshape(3, 5, 5)[2])
         assert sizes(viewer) == (2, 3)
     assert sizes(HeadsViewer(weights[0], list("abcde"))) == (1, 3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_tensors_of_pytorch_in_any_precision_and_with_gradients(dtype):
-    exact = random_weights(2, 3, 7, 61)
-    layers = tuple(torch.tensor(layer[None], dtype=dtype, requires_grad=True) for layer in exact)
-    viewer = HeadsViewer(layers, list("abcdefg"), [f"key{j}" for j in range(61)], layer=1, head=2)
-    assert sizes(viewer) == (2, 3)
-    rounded = layers[1][0, 2].detach().double().numpy()
-    assert_carried(carried_weights(viewer), rounded)
-    mask = torch.tensor((exact > 0).any(axis=(0, 1)))
-    assert HeadsViewer(layers, list("abcdefg"), ["k"] * 61, mask).texts[0]["keys"] == ["k"] * 61
+def test_an_encoder_decoder_of_pytorch_reads_a_batch_in_any_precision(dtype):
+    """As its models return them: a tuple of layers, with gradients; the second text is padded."""
 
+    def layers(*shape, mask=True):
+        made = random_weights(*shape, mask=mask)[:, None].repeat(2, axis=1)
+        return tuple(torch.tensor(layer, dtype=dtype, requires_grad=True) for layer in made)
 
-@pytest.mark.filterwarnings("default")  # transformers warns of what it will drop
-def test_all_attention_of_an_encoder_decoder_of_transformers():
-    """And a batch of two texts, of which the second one is padded."""
-    import transformers
-
-    sizes_ = {"d_model": 12, "vocab_size": 31, "max_position_embeddings": 17}
-    sides = [f"{side}_{what}" for side in ("encoder", "decoder") for what in ("layers", "ffn_dim")]
-    heads = {"encoder_attention_heads": 3, "decoder_attention_heads": 2}
-    config = transformers.BartConfig(**sizes_, **heads, **dict(zip(sides, (2, 5, 1, 5))))  # noqa: B905
-    model = transformers.BartModel(config).eval()
-    model.set_attn_implementation("eager")
-    read, written = torch.randint(3, 31, (2, 7)), torch.randint(3, 31, (2, 5))
-    padding = torch.ones(2, 7, dtype=torch.long)
-    padding[1, 4:] = 0
-    out = model(read, padding, decoder_input_ids=written, output_attentions=True)
-    sources = [[f"s{i}" for i in range(7)], [f"t{i}" for i in range(7)]]
-    targets = [[f"u{i}" for i in range(5)], [f"v{i}" for i in range(5)]]
-    mask = padding[:, None, None].bool()
-    texts = {
-        "encoder": (out.encoder_attentions, sources, None, mask),
-        "decoder": (out.decoder_attentions, targets),
-        "cross": (out.cross_attentions, targets, sources),
+    real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])[:, None, None]
+    read, both = layers(2, 3, 7, mask=real[1].numpy()), layers(1, 2, 5, 7)
+    sources = [[f"{text}{i}" for i in range(7)] for text in "st"]
+    targets = [[f"{text}{i}" for i in range(5)] for text in "uv"]
+    given = {
+        "encoder": (read, sources, None, real),
+        "decoder": (layers(1, 2, 5), targets),
+        "cross": (both, targets, sources),
     }
-    viewer = HeadsViewer(texts, text=5, layer=1, head=2, row=6)
-    names = [f"{name} {i}" for name in ("encoder", "decoder", "cross") for i in (1, 2)]
+    viewer = HeadsViewer(given, text=5, layer=1, head=2, row=6)
+    names = [f"{name} {i}" for name in given for i in (1, 2)]
     assert [text["name"] for text in viewer.texts] == names
     found = js(viewer, "compute(state)")  # the decoder has one layer, two heads and five rows
     assert [found[name] for name in ("layer", "head", "row")] == [0, 1, 4]
     assert (found["tokens"], found["keys"]) == (targets[1], sources[1])
-    expected = out.cross_attentions[0][1, 1].detach().numpy()
-    assert_carried(np.array(found["weights"]), expected)
+    assert_carried(found["weights"], both[0][1, 1].detach().double().numpy())
     viewer.text = 1
     found = js(viewer, "compute(state)")
     assert found["allowed"] == [[True] * 4 + [False] * 3] * 7
-    assert_carried(np.array(found["weights"]), out.encoder_attentions[1][1, 2].detach().numpy())
+    assert_carried(found["weights"], read[1][1, 2].detach().double().numpy())
 
 
 def test_later_changes_of_the_given_arrays_do_not_reach_the_page():
@@ -254,31 +231,31 @@ def test_later_changes_of_the_given_arrays_do_not_reach_the_page():
     viewer = HeadsViewer(weights, CAT, mask=mask)
     weights[:], mask[:] = 0, False
     found = js(viewer, "compute(state)")
-    assert_carried(np.array(found["weights"]), before)
+    assert_carried(found["weights"], before)
     assert np.all(found["allowed"])
     with pytest.raises(traitlets.TraitError, match="read-only"):
         viewer.texts = []
 
 
 def test_several_texts():
-    texts = {"money": (random_weights(2, 3, 5), list("abcde")), "river": (HAND[None], CAT)}
-    viewer = HeadsViewer(texts, head=2, row=4)
-    assert parts(viewer)[0].startswith("Head 3 of layer 1: 'e' attends ")
+    given = {"money": (random_weights(2, 3, 5), list("abcde")), "river": (HAND[None], CAT)}
+    viewer = HeadsViewer(given, head=2, row=4)
+    assert said(viewer).startswith("Head 3 of layer 1: 'e' attends ")
     viewer.text = 1
-    assert parts(viewer)[0] == "Head 2: 'sat' attends to nothing"  # the last one of each
-    soup = picture(viewer)
-    assert soup.select_one("[name=row] [selected]")["value"] == "2"
-    options = soup.select("[name=text] option")
-    assert [option.get_text() for option in options] == ["money", "river"]
-    assert repr(viewer) == (
-        "HeadsViewer(2 x 3 heads, texts=['money', 'river'], "
-        "text=1, layer=0, head=2, row=4, lines='row')"
-    )
+    assert said(viewer) == "Head 2: 'sat' attends to nothing"  # the last one of each
+    assert picture(viewer).select_one("[name=row] [selected]")["value"] == "2"
+    assert repr(viewer).startswith("HeadsViewer(2 x 3 heads, texts=['money', 'river'], text=1, ")
+
+
+def test_controls_appear_where_there_is_a_choice():
+    for made, names in (
+        (HeadsViewer({"a": (GOOD, CAT), "b": (GOOD, CAT)}), "text layer head row lines"),
+        (HeadsViewer(HAND, CAT), "head row lines"),
+    ):
+        assert [select["name"] for select in picture(made)("select")] == names.split()
 
 
 GOOD = random_weights(2, 3, 3)
-
-
 BATCH, FEW = GOOD[:, None].repeat(2, 1), [CAT, CAT]  # weights and tokens of a batch of two
 LARGE = np.broadcast_to(np.eye(128), (18, 17, 128, 128))
 
@@ -301,13 +278,13 @@ LARGE = np.broadcast_to(np.eye(128), (18, 17, 128, 128))
         (((), CAT), ValueError, r"hold no array; got \(\): .*set_attn_implementation"),
         (((None, None), CAT), ValueError, r"hold no array; got \(None, None\): .*eager"),
         ((GOOD > 0.2, CAT), TypeError, "weights must be numbers; got dtype bool"),
+        ((GOOD * 1j, CAT), TypeError, "weights must be numbers; got dtype complex128"),
+        (("abc", CAT), TypeError, "weights must be numbers; got dtype <U3"),
+        (([GOOD[0], None], CAT), ValueError, "weights hold no array; got"),
+        ((np.full((1, 3, 3), object()), CAT), TypeError, "weights must be numbers; got dtype obj"),
         ((GOOD * np.nan, CAT), ValueError, "finite .* got nan in layer 0, head 0, row 0, column 0"),
         ((HAND - 0.25, CAT), ValueError, "below 0; got -0.25 in layer 0, head 0, row 1, column 1"),
-        (
-            (HAND * [[[1], [2], [1]]], CAT),
-            ValueError,
-            "sum to 1, .* got 2 .* head 0, row 1 .*softmax",
-        ),
+        ((HAND * [[[1], [2], [1]]], CAT), ValueError, "sum to 1, .* got 2 .* head 0, row 1 .*sof"),
         ((BATCH, CAT), ValueError, "batch of 2, so tokens must be a list"),
         ((GOOD, FEW), ValueError, "batch of 1, so tokens must be a list of 1 lists of str; got"),
         ((BATCH, FEW, CAT), ValueError, "batch of 2, so key_tokens must be a list of 2"),
@@ -324,29 +301,9 @@ def test_what_does_not_fit_is_refused(arguments, kind, message):
         HeadsViewer(*arguments)
 
 
-EYE = np.eye(3)[None]
-ABSURD_WEIGHTS = [
-    None, 0, True, "abc", b"x", "<script>", [], [[]], {}, set(), object(), np.nan, len, range(3),
-    EYE * np.nan, -EYE, EYE * 2, EYE * 1j, EYE[0], EYE[None, None, None], np.array([[["a"]]]),
-    np.array([object()]), [EYE, None], [EYE, "x"], [EYE, np.eye(2)[None]], torch.empty(0),
-    {"a": 1}, {"a": (EYE,)}, {1: (EYE, CAT)}, {"": (EYE, CAT)}, np.full((1, 3, 3), np.inf),
-    np.array(EYE, dtype="datetime64[s]"), np.zeros((1, 0, 0)),
-]  # fmt: skip
-ABSURD_TOKENS = [None, "abc", [], CAT, [1, 2, 3], ["a"] * 129, [CAT, ["d"]], {"a": 1}, [None] * 3]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_nothing_absurd_is_shown_or_ends_in_another_error():
-    """Of 297 pairs of weights and tokens, each is refused with what was needed and what came."""
-    for weights in ABSURD_WEIGHTS:
-        for tokens in ABSURD_TOKENS:
-            with pytest.raises((TypeError, ValueError)):
-                HeadsViewer(weights, tokens)
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path):
+def test_a_file_of_another_kind_is_refused():
     with pytest.raises(ValueError, match=r"in .html, .svg or .png; got 'heads.pdf'"):
-        HeadsViewer(GOOD, CAT).save(tmp_path / "heads.pdf")
+        HeadsViewer(GOOD, CAT).save("heads.pdf")
 
 
 @pytest.mark.parametrize(
@@ -355,11 +312,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         ({"mask": np.ones((3, 3))}, TypeError, "mask must be bool, .* got dtype float64"),
         ({"mask": [[True], [True, False]]}, ValueError, "mask must have rows of one length"),
         ({"mask": np.ones((2, 3), bool)}, ValueError, r"broadcast to \(3, 3\), .*; got \(2, 3\)"),
-        (
-            {"mask": attnlib.causal_mask(3)},
-            ValueError,
-            "0 where the mask is False; got .* row 0, co",
-        ),
+        ({"mask": attnlib.causal_mask(3)}, ValueError, "0 where the mask is False; .* row 0, co"),
         ({"title": 3}, TypeError, "title must be a str; got 3"),
         ({"layer": 2}, ValueError, "layer needs a whole number from 0 to 1; got 2"),
         ({"head": -1}, ValueError, "head needs a whole number from 0 to 2; got -1"),
@@ -374,11 +327,7 @@ def test_options_that_do_not_fit_are_refused_and_the_state_stays(options, kind, 
         HeadsViewer(GOOD, CAT, **options)
     [(name, value)] = options.items()
     if name in HeadsViewer._shown:
-        viewer = HeadsViewer(GOOD, CAT)
-        before = repr(viewer)
-        with pytest.raises(kind, match=message):
-            setattr(viewer, name, value)
-        assert repr(viewer) == before
+        assert_refused(HeadsViewer(GOOD, CAT), name, value, message)
 
 
 def test_the_picture_by_hand():
@@ -387,16 +336,11 @@ def test_the_picture_by_hand():
     viewer = HeadsViewer(weights, CAT, mask=mask, head=1, row=2, lines="all", title="Small")
     soup = picture(viewer)
     assert soup.fieldset["aria-label"] == "Heads viewer: Small"
-    assert soup.select_one(".title").get_text() == "Small"
-    buttons = [
-        [b[name] for name in ("aria-label", "aria-pressed", "tabindex")]
-        for b in soup.select("[role=grid] button")
-    ]
-    assert buttons == [["head 1", "false", "-1"], ["head 2", "true", "0"]]
-    heat = [text.get_text() for text in soup.select("[data-part=heat] text")]
-    shown = [text for text in heat if text[0] in "01"]
-    assert shown == ["1.00", "0.00", "0.00", "0.00", "0.25", "0.75"]
-    links = [text.get_text() for text in soup.select("[data-part=links] text")]
+    pressed = soup.select("[role=grid] [aria-pressed=true]")
+    assert [(b["aria-label"], b["tabindex"]) for b in pressed] == [("head 2", "0")]
+    heat = [text for text in texts(soup, "[data-part=heat] text") if text[0] in "01"]
+    assert heat == ["1.00", "0.00", "0.00", "0.00", "0.25", "0.75"]
+    links = texts(soup, "[data-part=links] text")
     assert links[2:] == [*CAT, "The", "0.00", "cat", "0.25", "sat", "0.75"]
     # Rows lie 262/3 apart, the first 262/6 below 64; lines go from a query to a key, .05 a step.
     one, two, three = (f"{64 + (i + 0.5) * 262 / 3:.2f}" for i in range(3))
@@ -409,7 +353,7 @@ def test_the_picture_by_hand():
         [(f"M92 {one}L212 {one}", "1", "5")],
         [(to[0], "0.25", "1.63"), (to[1], "0.75", "3.88")],
     ]
-    rows = [" ".join(c.get_text() for c in tr.select("td")) for tr in soup.select("table")[1]("tr")]
+    rows = [" ".join(texts(tr, "td")) for tr in soup.select("table")[1]("tr")]
     assert rows[1:] == ["1.00 masked masked", "0.00 0.00 masked", "0.00 0.25 0.75"]
 
 
@@ -422,72 +366,18 @@ def test_each_small_head_stands_in_its_place(mask):
     for layer, head in np.ndindex(3, 2):
         shown, blocked = shades(grid[layer][head], (5, 5))
         eighths = np.floor(weights[layer, head] * 8 + 0.5) / 8
-        np.testing.assert_allclose(shown, eighths, rtol=0, atol=0.0051)  # .125 is written .13
+        close(shown, eighths, 0.0051)  # .125 is written .13
         np.testing.assert_array_equal(blocked, ~np.broadcast_to(mask, (5, 5)))
 
 
-@some
-@given(made=viewers())
-def test_picture_states_what_the_weights_say(made):
-    viewer, (weights, tokens, keys, mask) = made
-    soup = picture(viewer)
-    steps = np.array(js(viewer, "compute(state)")["weights"])
-    numbers = [b.get_text() for b in soup.select(".summary b")]
-    found = means(steps, keys is not None).values()
-    two = [f"{mean + 1e-9:.2f}" if mean is not None else "–" for mean in found]
-    assert numbers == two
-    picked = min(viewer.row, len(tokens) - 1)
-    row, may = steps[picked], mask[picked]
-    said = soup.select_one(".said")
-    layer, head = shown(viewer, weights)
-    where = f"Head {head + 1}" + f" of layer {layer + 1}" * (len(weights) > 1)
-    assert said.get_text().startswith(f"{where}: '")
-    assert ("attends to nothing" in said.get_text()) == (not row.any())
-    if row.any():
-        assert said.b.get_text() == f"{row.max() + 1e-9:.2f}"
-    told = [text.get_text() for text in soup.select("[data-part=links] text[x='328']")]
-    wanted = [f"{w + 1e-9:.2f}" if m else "masked" for w, m in zip(row, may, strict=True)]
-    if len(row) > 26:  # then the largest weights are named whose names keep apart
-        named = []
-        for j in np.argsort(-row, kind="stable"):
-            if row[j] and all(abs(j - k) * 262 / len(row) >= 10 for k in named):
-                named.append(j)
-        wanted = [wanted[j] for j in named[:8]]
-    assert told == wanted
-    shades = [
-        {int(column) for column, _ in (run.split(" ") for run in path["d"][1:].split("M"))}
-        for path in soup.select("[data-part=heat] .cells path")
-    ]
-    assert set().union(*shades) == set(np.flatnonzero((steps >= 0.01).any(axis=0)))
-
-
-def test_masked_is_said_and_hatched():
+def test_masked_is_hatched():
+    """In each of six blocked cells diagonals as long as three sides, from left to right."""
     soup = picture(HeadsViewer([[np.eye(3)]], CAT, mask=np.eye(3, dtype=bool)))
-    assert soup.select_one("[data-part=links]").get_text().count("masked") == 2
-    # In each of six blocked cells diagonals as long as three sides, from left to right.
     width = float(soup.select_one(".edge")["width"])
     lengths = re.findall(r"l([\d.]+)", soup.select_one(".hatch")["d"])
     assert sum(map(float, lengths)) == pytest.approx(6 * width, abs=0.1)
     free = picture(HeadsViewer([[np.eye(3)]], CAT))
     assert free.select_one(".hatch")["d"] == "" and not free.select(".blocked")
-
-
-def test_controls_appear_where_there_is_a_choice():
-    for texts, *tokens, names in (
-        ({"a": (GOOD, CAT), "b": (GOOD, CAT)}, ["text", "layer", "head", "row", "lines"]),
-        (HAND, CAT, ["head", "row", "lines"]),
-    ):
-        assert [
-            select["name"] for select in picture(HeadsViewer(texts, *tokens))("select")
-        ] == names
-
-
-def test_a_whole_model_stays_small():
-    """6 layers of 12 heads over 16 tokens: 18432 numbers, their picture beside them."""
-    tokens = [f"word{i}" for i in range(16)]
-    viewer = HeadsViewer(random_weights(6, 12, 16), tokens)
-    packed = "".join(map("".join, viewer.texts[0]["weights"]))
-    assert len(gzip.compress((packed + drawn(viewer)).encode())) < 30_000
 
 
 def test_a_large_model_is_packed_and_drawn_small():
@@ -505,6 +395,6 @@ def test_a_large_model_is_packed_and_drawn_small():
     padded = np.pad(weights, (0, 4)).reshape(22, 6, 22, 6).max(axis=(1, 3))
     expected = np.floor(padded * 8 + 0.5) / 8
     shown, _ = shades(small, (22, 22))
-    np.testing.assert_allclose(shown, expected, rtol=0, atol=0.0051)
+    close(shown, expected, 0.0051)
     # Read out is the row that is looked at.
     assert [len(row("td")) for row in soup.select("[data-part=table] tr")[1:]] == [128]

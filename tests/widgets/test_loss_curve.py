@@ -2,15 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 from attnlib.widgets import LossCurve
-from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
-
-curves = SAMPLES[LossCurve]
-some = settings(steady, max_examples=25)
+from tests.widgets.pictures import js, picture, run, texts
+from tests.widgets.samples import every
 
 
 def test_a_quarter_by_hand():
@@ -18,16 +13,15 @@ def test_a_quarter_by_hand():
     curve = LossCurve(probability=0.25)
     assert (curve.bits, curve.perplexity, curve.slope) == pytest.approx((2, 4, -4))
     assert curve.loss == pytest.approx(2 * 0.693147)
-    rows = [cell.get_text() for cell in picture(curve).select("td")]
+    rows = texts(picture(curve), "td")
     assert rows == ["1.39 nats", "2.00 bits", "4"]
     steep = picture(LossCurve("slope", probability=0.25))
-    assert [cell.get_text() for cell in steep.select("td")] == ["1.386", "−4.00", "−1"]
-    certain = [cell.get_text() for cell in picture(LossCurve(probability=1)).select("td")]
+    assert texts(steep, "td") == ["1.386", "−4.00", "−1"]
+    certain = texts(picture(LossCurve(probability=1)), "td")
     assert certain == ["0.00 nats", "0.00 bits", "1"]
 
 
-@some
-@given(curve=curves)
+@every(LossCurve)
 def test_the_slope_is_that_of_the_curve_and_javascript_has_it_too(curve):
     p, nudge = curve.probability, 1e-6
     change = -np.log(p + nudge) + np.log(p - nudge)
@@ -39,8 +33,7 @@ def test_the_slope_is_that_of_the_curve_and_javascript_has_it_too(curve):
     assert names["loss"] == pytest.approx(curve.loss)
 
 
-@some
-@given(curve=curves)
+@every(LossCurve)
 def test_the_touching_line_has_the_slope_of_the_point(curve):
     steep = LossCurve("slope", probability=curve.probability)
     numbers = picture(steep).select_one(".touching")["d"].lstrip("M").replace("L", " ").split()

@@ -4,22 +4,18 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib
 from attnlib.widgets import MaskPainter
 from attnlib.widgets.kit.constants import word_vector
-from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import painters, trials
+from tests.widgets.pictures import close, js, part, picture, run, texts
+from tests.widgets.samples import every, painters, trials
 
 PATTERNS = ("causal", "padding", "window", "packed")
-some = settings(steady, max_examples=25)
 
 
-@some
-@given(trial=trials(), masked=st.booleans(), traced=st.integers(-1, 7))
+@every(trials(), st.booleans(), st.integers(-1, 7))
 def test_letters_shows_where_the_model_looks_and_which_guesses_are_right(trial, masked, traced):
     painter = MaskPainter("letters", trial=trial, masked=masked, traced=traced)
     run_of = trial["on" if masked else "off"]
@@ -31,12 +27,12 @@ def test_letters_shows_where_the_model_looks_and_which_guesses_are_right(trial, 
     assert [text == "✓" for text in texts if text in "✓✗"] == expected
     weights = np.array(run_of["weights"])
     drawn = [float(path["stroke-width"]) for path in soup.svg.find_all("path")]
-    np.testing.assert_allclose(drawn, 5 * weights[weights >= 0.02], atol=0.006)
+    close(drawn, 5 * weights[weights >= 0.02], 0.006)
     faint = np.array([path.get("opacity") == "0.25" for path in soup.svg.find_all("path")])
     other = np.nonzero(weights >= 0.02)[0] != traced
     np.testing.assert_array_equal(faint, other & (traced >= 0))
-    assert soup.select_one("[data-part=learns]").get_text() == f"{run_of['learns']}%"
-    assert soup.select_one("[data-part=writes]").get_text() == f"{run_of['writes']}%"
+    assert part(soup, "learns") == f"{run_of['learns']}%"
+    assert part(soup, "writes") == f"{run_of['writes']}%"
     pressed = soup.select_one("[name=masked][aria-pressed=true]")
     assert pressed["value"] == str(masked).lower()
     assert run(js(painter, "code(state)"))["right"].tolist() == expected
@@ -53,8 +49,7 @@ def expected_mask(painter):
     }[painter.scene]
 
 
-@some
-@given(painter=painters(*PATTERNS))
+@every(painters(*PATTERNS))
 def test_each_pattern_is_the_mask_of_attnlib(painter):
     mask = expected_mask(painter)
     np.testing.assert_array_equal(js(painter, "compute(state)"), mask)
@@ -69,7 +64,7 @@ def test_each_pattern_is_the_mask_of_attnlib(painter):
     else:
         assert strip == []
     if painter.scene in ("window", "packed"):
-        assert soup.select_one("[data-part=open]").get_text() == str(mask.sum())
+        assert part(soup, "open") == str(mask.sum())
     if painter.scene == "causal":  # a position reads the same in training and when it writes
         learns, writes = (line.select(".chip") for line in soup.select(".readings p"))
         read = [chip.get_text() for chip in learns if "blocked" not in chip["class"]]
@@ -87,19 +82,17 @@ def attend(painter, replaced=None):
     return attnlib.scaled_dot_product_attention(*vectors, np.array(painter.mask))
 
 
-@some
-@given(painter=painters("paint"))
+@every(painters("paint"))
 def test_javascript_computes_what_attnlib_computes(painter):
     found = js(painter, "compute(state)")
     output, weights = attend(painter)
-    np.testing.assert_allclose(found["weights"], weights, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found["output"], output, rtol=0, atol=1e-9)
+    close(found["weights"], weights)
+    close(found["output"], output)
     after = np.array([attend(painter, j)[0] for j in range(len(weights))])
     np.testing.assert_array_equal(found["moves"], (abs(after - output) > 1e-9).any(-1))
 
 
-@some
-@given(painter=painters("paint"), data=st.data())
+@every(painters("paint"), st.data())
 def test_the_picture_says_what_moves_and_what_is_looked_at(painter, data):
     """The outputs are measured; the mask alone says the same, but for the token's own."""
     mask, replaced, weights = np.array(painter.mask), painter.replaced, attend(painter)[1]
@@ -109,7 +102,7 @@ def test_the_picture_says_what_moves_and_what_is_looked_at(painter, data):
     np.testing.assert_array_equal(moved[others], mask[others, replaced])
     i, j = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
     soup = picture(painter, lens=[i, j])
-    shown = np.array([cell.get_text() for cell in soup.select("td.fate")])
+    shown = np.array(texts(soup, "td.fate"))
     leaks, empty = moved & (np.arange(n) < replaced), ~mask.any(1)
     np.testing.assert_array_equal(shown == "leaks", leaks)
     np.testing.assert_array_equal(shown == "zeros", empty)
@@ -128,7 +121,7 @@ def test_the_picture_says_what_moves_and_what_is_looked_at(painter, data):
         assert cell["aria-label"].endswith(f": {said}" if may else ": blocked")
     assert [cell["tabindex"] for cell in cells].count("0") == 1
     names = run(js(painter, "code(state)"))
-    np.testing.assert_allclose(names["weights"], weights, rtol=0, atol=1e-6)
+    close(names["weights"], weights, 1e-6)
 
     # The microscope shows one weight, and whether it is blocked.
     panel = soup.select("[data-part=lens] .lens-lines p")
@@ -142,8 +135,3 @@ def test_a_mask_from_the_library_becomes_plain_lists():
     painter = MaskPainter(tokens=["a", "b", "c"], mask=attnlib.causal_mask(3))
     assert painter.mask == [[True, False, False], [True, True, False], [True, True, True]]
     assert json.loads(json.dumps(painter.mask)) == painter.mask
-
-
-def test_the_scene_of_letters_needs_its_trial():
-    with pytest.raises(ValueError, match='"letters" needs a trial; got None'):
-        MaskPainter("letters")

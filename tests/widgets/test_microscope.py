@@ -8,7 +8,7 @@ import pytest
 
 from attnlib.widgets import HeadsViewer, Plane, PositionsExplorer
 from attnlib.widgets.plane import KEYS, PRICES
-from tests.widgets.pictures import picture
+from tests.widgets.pictures import close, picture
 
 
 def panel(widget, i, j):
@@ -58,7 +58,7 @@ def test_the_way_to_a_weight_and_on_to_the_output(widget, i, weights, output):
         if output is not None:
             ends = [text.get_text() for text in found("svg")[-1]("text")][1::2]
             ends = [float(end.replace("−", "-")) for end in ends]
-            np.testing.assert_allclose(ends, np.atleast_1d(output), atol=1e-4)
+            close(ends, np.atleast_1d(output), 1e-4)
 
 
 def test_a_row_alone_tells_how_far_scores_are_apart():

@@ -1,30 +1,21 @@
 """ParityAtlas: its grid, the row of each cell, the calls that show it again."""
 
-import gzip
-import json
 import warnings
+from collections import Counter
 
 import pytest
 import torch
-from hypothesis import given, settings
 
 from attnlib import atlas
 from attnlib.widgets import ParityAtlas
 from attnlib.widgets import parity_atlas as module
-from tests.helpers import steady
-from tests.widgets.pictures import drawn, js, picture
-from tests.widgets.samples import SAMPLES
+from tests.widgets.pictures import js, picture, texts
+from tests.widgets.samples import every
 
 SIGNS = {
-    "equal": "=",
-    "zero weights": "0",
-    "equal weights": "1/n",
-    "NaN": "NaN",
-    "other numbers": "≠",
-    "random": "~",
-    "refused": "×",
-    None: "",
-}
+    "equal": "=", "zero weights": "0", "equal weights": "1/n", "NaN": "NaN", "other numbers": "≠",
+    "random": "~", "refused": "×", None: "",
+}  # fmt: skip
 CASES = {
     (case["function"] + module.WEIGHTS.get(str(case["need_weights"]), ""), case["mask"])
     for case in atlas.cases()
@@ -37,13 +28,9 @@ STORED = {
 }
 
 
-def stored(function, mask, mode):
-    """Return the stored row of a cell, None where the function has no such argument."""
-    return STORED.get((function, mask, mode))
-
-
-def outcome(function, mask, mode):
-    row = stored(function, mask, mode)
+def outcome(*place):
+    """Of a cell, None where the function has no such argument."""
+    row = STORED.get(place)
     return row and atlas.outcome(row)
 
 
@@ -59,27 +46,23 @@ def buttons(soup):
 
 @pytest.mark.parametrize("mode", atlas.MODES)
 def test_each_cell_has_the_sign_of_what_was_measured(mode):
-    widget = ParityAtlas(mode=mode)
-    for (function, mask), button in buttons(picture(widget)).items():
+    soup = picture(ParityAtlas(mode=mode))
+    for (function, mask), button in buttons(soup).items():
         assert button.get_text() == SIGNS[outcome(function, mask, mode)], (function, mask)
         assert (outcome(function, mask, mode) is None) == ((function, mask) not in CASES)
-
-
-def test_a_dot_says_that_the_mode_matters():
-    for (function, mask), button in buttons(picture(ParityAtlas())).items():
+        # A dot says that the mode matters.
         several = {outcome(function, mask, mode) for mode in atlas.MODES if mode != "train"}
         assert ("varies" in button["class"]) == (len(several) > 1)
+    counts = Counter(outcome(*place, mode) for place in buttons(soup))
+    for button in soup.select("[name=outcome]"):
+        assert int(button.select_one(".number").get_text()) == counts[button["value"]]
 
 
-@settings(steady, max_examples=10)
-@given(widget=SAMPLES[ParityAtlas])
+@every(ParityAtlas, examples=10)
 def test_the_picture_says_what_the_stored_row_says(widget):
-    row = stored(widget.function, widget.mask, widget.mode)
+    row = STORED.get((widget.function, widget.mask, widget.mode))
     soup = picture(widget)
-    told = dict(
-        [span.get_text() for span in line.select(":scope > span")]
-        for line in soup.select(".facts p")
-    )
+    told = dict(texts(line, ":scope > span") for line in soup.select(".facts p"))
     if row is None:
         assert told.pop("tokens") == "no such argument" and set(told.values()) == {"–"}
         assert soup.select_one("pre").get_text() == ""
@@ -100,15 +83,6 @@ def test_the_picture_says_what_the_stored_row_says(widget):
     }
 
 
-def test_the_legend_counts_the_cells():
-    soup, found = picture(ParityAtlas(mode="eval")), {}
-    for place in buttons(soup):
-        name = outcome(*place, "eval")
-        found[name] = found.get(name, 0) + 1
-    for button in soup.select("[name=outcome]"):
-        assert int(button.select_one(".number").get_text()) == found.get(button["value"], 0)
-
-
 @pytest.mark.parametrize("mode", atlas.MODES)
 @pytest.mark.parametrize("function", module.FUNCTIONS)
 def test_the_call_shows_what_the_cell_says(function, mode, capsys):
@@ -119,7 +93,7 @@ def test_the_call_shows_what_the_cell_says(function, mode, capsys):
     third = list(atlas.MASKS)[atlas.MODES.index(mode) % 3 :: 3]
     for mask in third if function == "flex_attention" else atlas.MASKS:
         lines = js(widget, "pythonCode(state)", mask=mask)
-        row = stored(function, mask, mode)
+        row = STORED.get((function, mask, mode))
         assert bool(lines) == (row is not None)
         assert max(map(len, lines), default=0) <= 76
         if row is None:
@@ -145,8 +119,3 @@ def test_the_call_shows_what_the_cell_says(function, mode, capsys):
         elif said == "other numbers":
             assert (output - names["run"]()).abs().max() > 0.01  # with gradients, on the other path
     assert "0: no mask" not in capsys.readouterr().out
-
-
-def test_the_rows_are_a_light_load():
-    widget = ParityAtlas()
-    assert len(gzip.compress((drawn(widget) + json.dumps(widget.state)).encode())) < 10_000

@@ -5,17 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
 
 import attnlib
 from attnlib.widgets import Plane
 from attnlib.widgets.plane import PRICED
-from tests.helpers import steady
-from tests.widgets.pictures import js, picture, run
-from tests.widgets.samples import SAMPLES
-
-planes = SAMPLES[Plane]
-some = settings(steady, max_examples=40)
+from tests.widgets.pictures import close, js, part, picture, run
+from tests.widgets.samples import every
 
 
 def test_bank_by_hand():
@@ -24,10 +19,10 @@ def test_bank_by_hand():
     assert plane.tokens == ["The", "boat", "reached", "the", "bank"]
     np.testing.assert_array_equal(plane.scores, [0, 4, 0, 0, 2])
     exponentials = js(plane, "compute(state)")["exponentials"]
-    np.testing.assert_allclose(exponentials, [1, 16.919, 1, 1, 4.113], atol=5e-4)
+    close(exponentials, [1, 16.919, 1, 1, 4.113], 5e-4)
     assert sum(exponentials) == pytest.approx(24.032, abs=5e-4)
-    np.testing.assert_allclose(plane.weights, [0.0416, 0.7040, 0.0416, 0.0416, 0.1712], atol=5e-5)
-    np.testing.assert_allclose(plane.output, [2.987, 0.171], atol=5e-4)
+    close(plane.weights, [0.0416, 0.7040, 0.0416, 0.0416, 0.1712], 5e-5)
+    close(plane.output, [2.987, 0.171], 5e-4)
     mirrored = Plane(sentence="money").output
     np.testing.assert_allclose(mirrored, plane.output[::-1], rtol=1e-15)
     np.testing.assert_allclose(Plane(asks=3).output, [1, 0.2])
@@ -39,11 +34,8 @@ def test_the_next_word_by_hand():
     exponentials = np.exp([2.98719744, 0.17115666, 1.57917705])
     probabilities = exponentials / exponentials.sum()
     np.testing.assert_allclose(Plane().probabilities, probabilities, rtol=1e-7)
-    np.testing.assert_allclose(probabilities, [0.7666, 0.0459, 0.1875], atol=5e-5)
+    close(probabilities, [0.7666, 0.0459, 0.1875], 5e-5)
     np.testing.assert_allclose(Plane(sentence="money").probabilities, probabilities[[1, 0, 2]])
-    assert Plane(sharpness=1.1).probabilities[0] == pytest.approx(0.783, abs=5e-4)
-    words = [li.get_text() for li in picture(Plane()).select("[data-part=next] li")]
-    assert words == ["water0.77", "loan0.05", "and0.19"]
     with pytest.raises(AttributeError, match="need the scene bank; this one is words"):
         _ = Plane("words").probabilities
 
@@ -52,16 +44,13 @@ def test_the_price_list_by_hand():
     """The numbers of the second chapter, where nothing is divided."""
     plane = Plane("prices")
     np.testing.assert_array_equal(plane.scores, [4, 3, 2])
-    np.testing.assert_allclose(plane.weights, [0.665, 0.245, 0.090], atol=5e-4)
+    close(plane.weights, [0.665, 0.245, 0.090], 5e-4)
     assert plane.output == pytest.approx([2.515], abs=5e-4)
     assert Plane("prices", query=(1, 2)).output == pytest.approx([4.24], abs=5e-3)
     assert Plane("prices", sharpness=0).output == pytest.approx([10 / 3])
     longer = plane.words | {"coffee": [2, 2]}
     assert Plane("prices", words=longer).scores[1] == 2 * plane.scores[1]
-    assert Plane("prices", query=(-1, 0.4)).scores[0] < 0  # beyond a right angle
-    assert picture(plane).select_one("[data-part=answer]").get_text() == "2.515"
-    cells = [td.get_text() for td in picture(plane).tbody.tr.find_all("td")[:3]]
-    assert cells == ["4", "54.60", "0.665"]
+    assert part(picture(plane), "answer") == "2.515"
 
 
 @pytest.mark.parametrize(("scene", "sharpness"), [("prices", 0), ("prices", 1), ("sharpness", 4)])
@@ -74,15 +63,7 @@ def test_the_beam_balances_where_the_blocks_pull_equally_on_both_sides(scene, sh
     assert answer.get_text() == f"{plane.output[0]:.3f}"
 
 
-def test_a_question_that_is_turned():
-    plain, turned = (Plane("turned", turn=turn) for turn in (0, -45))
-    np.testing.assert_allclose(plain.scores[[0, 5]], [4, 4])
-    np.testing.assert_allclose(turned.scores[[0, 5]], [0, 4 * math.sqrt(2)], atol=1e-12)
-    np.testing.assert_allclose(Plane("turned", turn=0, stretch=2).scores, 2 * plain.scores)
-
-
-@some
-@given(plane=planes)
+@every(Plane, examples=40)
 def test_the_numbers_are_attention_and_javascript_and_copied_code_have_them_too(plane):
     found = js(plane, "compute(state)")
     assert found["tokens"] == plane.tokens
@@ -139,10 +120,10 @@ def test_what_is_learned_follows_the_gradient_that_torch_finds(start, teacher):
         assert learned.loss == pytest.approx(loss.item())
         (slope,) = torch.autograd.grad(loss, w_q)
         after = Plane("learning", start=start, step=step + 1, rate=rate, teacher=teacher)
-        np.testing.assert_allclose(after.w_q, (w_q - rate * slope).detach(), atol=1e-12)
+        close(after.w_q, (w_q - rate * slope).detach(), 1e-12)
     found = js(Plane("learning", start=start, step=7.5, teacher=teacher), "compute(state)")
     ways = [Plane("learning", start=start, step=s, teacher=teacher).w_q for s in (7, 8)]
-    np.testing.assert_allclose(found["w_q"], np.mean(ways, axis=0), atol=1e-12)
+    close(found["w_q"], np.mean(ways, axis=0), 1e-12)
 
 
 def test_questions_find_their_keys_from_every_start():
@@ -157,17 +138,13 @@ def test_questions_find_their_keys_from_every_start():
 
 def test_costs_alone_teach_a_shortcut():
     shortcut = Plane("learning", teacher="cost", step=100)
-    np.testing.assert_allclose(shortcut.weights[1], [0.60, 0.10, 0.30], atol=5e-3)
+    close(shortcut.weights[1], [0.60, 0.10, 0.30], 5e-3)
     assert shortcut.weights[1] @ [2, 3, 5] == pytest.approx(3, abs=5e-3)
     thrown = Plane("learning", teacher="cost", rate=10, step=100)
     assert thrown.weights[1, 0] > 0.999 and thrown.loss == pytest.approx(1 / 3, abs=1e-3)
-    cells = [row.get_text(" ").split() for row in picture(shortcut).find_all("tr")[:4]]
-    assert cells[0] == ["tea", "2", "coffee", "3", "juice", "5", "costs"]
-    assert cells[2] == ["latte?", "0.60", "0.10", "0.30", "3.00"]
 
 
-@some
-@given(plane=planes)
+@every(Plane, examples=40)
 def test_the_output_is_in_the_hull_and_the_values_lead_to_it(plane):
     if plane.scene == "learning":
         return
@@ -181,23 +158,16 @@ def test_the_output_is_in_the_hull_and_the_values_lead_to_it(plane):
             assert np.linalg.det([b - a, point - a]) >= -1e-9
     asks = min(plane.asks, len(plane.tokens) - 1)
     links = np.array(js(plane, f"chain({plane.points.tolist()}, {plane.weights.tolist()}, {asks})"))
-    np.testing.assert_allclose(
-        links[:, 1] - links[:, 0], plane.weights[:, None] * plane.points, atol=1e-12
-    )
+    close(links[:, 1] - links[:, 0], plane.weights[:, None] * plane.points, 1e-12)
     order = sorted(range(len(links)), key=lambda j: (j != asks, j))
     np.testing.assert_array_equal(links[order[0], 0], [0, 0])
     np.testing.assert_array_equal(links[order[1:], 0], links[order[:-1], 1])
-    np.testing.assert_allclose(links[order[-1], 1], plane.output, atol=1e-9)
+    close(links[order[-1], 1], plane.output, 1e-9)
 
 
 def test_picture_shows_both_sentences_and_the_numbers():
     soup = picture(Plane())
-    assert soup.select_one("[data-part=answer]").get_text() == "(2.99, 0.17)"
-    body, foot = soup.tbody, soup.tfoot
-    cells = [cell.get_text() for cell in body.find_all("tr")[1].find_all("td")[:3]]
-    assert cells == ["4", "16.92", "0.704"]
-    assert [field["value"] for field in body.find_all("input")[2:4]] == ["4", "0"]
-    assert [cell.get_text() for cell in foot.find_all("td")] == ["", "24.03", "1", "2.99", "0.17"]
+    assert part(soup, "answer") == "(2.99, 0.17)"
     place = {name: soup.select_one(f".{name} circle") for name in ("moved", "rival")}
     unit, left, floor = 53, 58, 262
     for name, (x, y) in {"moved": (2.987, 0.171), "rival": (0.171, 2.987)}.items():
@@ -205,8 +175,7 @@ def test_picture_shows_both_sentences_and_the_numbers():
         assert found == pytest.approx((left + unit * x, floor - unit * y), abs=0.1)
     absent = soup.select_one("[data-word=money]")
     assert "absent" in absent["class"] and absent.get("role") is None
-    bank = soup.select_one("[data-word=bank]")
-    assert bank["role"] == "slider" and bank["aria-valuetext"] == "1 about rivers, 1 about money"
+    assert soup.select_one("[data-word=bank]")["role"] == "slider"
 
 
 def test_what_is_compact_has_no_table_and_at_most_one_slider():
@@ -217,4 +186,4 @@ def test_what_is_compact_has_no_table_and_at_most_one_slider():
     assert not prices.select("[data-part=sheet], table, input[type=text]")
     assert [slider["name"] for slider in prices.select("input")] == ["sharpness"]
     turned = picture(Plane("turned", compact=True))  # has its slider all the same
-    assert [slider["name"] for slider in turned.find_all("input")] == ["turn"] and not turned.table
+    assert [slider["name"] for slider in turned("input")] == ["turn"] and not turned.table

@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 from attnlib.widgets import RecallExplorer
-from tests.helpers import steady
 from tests.widgets.pictures import js, run
-from tests.widgets.samples import SAMPLES
+from tests.widgets.samples import every
 
 
-@settings(steady, max_examples=25)
-@given(widget=SAMPLES[RecallExplorer])
+@every(RecallExplorer)
 def test_javascript_recalls_what_attnlib_recalls(widget):
     found = js(widget, "compute(state)")
     assert np.allclose(found["output"], widget.output, atol=1e-9)

@@ -4,15 +4,17 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnlib import models
 from attnlib.widgets import Swap, swap
-from tests.helpers import steady
-from tests.widgets.pictures import js, picture
+from tests.widgets.pictures import js, minilm, picture, texts
+from tests.widgets.samples import every
 
 WIDTH = 36  # of all curves together, where the sentence is one line
+
+
+def widths(soup):
+    return [float(path["stroke-width"]) for path in soup.select_one(".across").select("path")]
 
 
 def top(widget):
@@ -21,13 +23,7 @@ def top(widget):
 
 
 def test_the_recording_is_what_the_model_answers():
-    try:
-        answered = swap.record(models.load_minilm())
-    except models.MissingModelError as missing:
-        pytest.skip(str(missing))
-    stored = Swap().readings
-    assert [one["word"] for one in stored] == swap.WORDS
-    for one, other in zip(stored, answered, strict=True):
+    for one, other in zip(Swap().readings, swap.record(minilm()), strict=True):
         assert {**one, "weights": None} == {**other, "weights": None}
         # Four decimals, and the last digits of float32 depend on the machine.
         assert one["weights"] == pytest.approx(other["weights"], abs=2e-4)
@@ -43,19 +39,14 @@ def test_the_picture_says_which_word_it_is_and_how_much(word):
     assert said.select_one(".number").text == f"{widget.weights.max():.2f}"
     # The note names that word as well.
     assert top(widget) in {name.text for name in said.select("em")}
-    rows = [row.text for row in soup.select("table td")]
+    rows = texts(soup, "table td")
     assert rows == [f"{weight + 1e-9:.2f}" for weight in widget.weights]
+    n = len(widget.tokens)
     for form in ("across", "down"):
-        drawn = soup.select_one(f".picture .{form} svg")
-        written = [text.text for text in drawn.find_all("text")]
-        n = len(widget.tokens)
+        written = texts(soup, f".picture .{form} svg text")
         assert [name.lower() for name in written[:n]] == [t.lower() for t in widget.tokens]
-        assert written[n:] == rows
-        assert len(drawn.find_all("path")) == n + 1
-    widest = max(
-        float(path["stroke-width"]) for path in soup.select_one(".across").find_all("path")
-    )
-    assert widest == pytest.approx(WIDTH * widget.weights.max(), abs=0.01)
+        assert written[n : 2 * n] == rows
+    assert max(widths(soup)) == pytest.approx(WIDTH * widget.weights.max(), abs=0.01)
 
 
 def test_without_a_script_a_second_reading_stands_below_the_first():
@@ -65,13 +56,12 @@ def test_without_a_script_a_second_reading_stands_below_the_first():
         assert len(labels) == 2 and all(f"“{top(Swap(word=word))}”" in label for label in labels)
 
 
-@settings(steady, max_examples=20)
-@given(
-    words=st.sampled_from([words for words in swap.SENTENCES.values()]).flatmap(
-        lambda words: st.tuples(st.sampled_from(words), st.sampled_from(words))
-    ),
-    part=st.floats(0, 1),
+PAIRS = st.sampled_from(list(swap.SENTENCES.values())).flatmap(
+    lambda words: st.tuples(st.sampled_from(words), st.sampled_from(words))
 )
+
+
+@every(PAIRS, st.floats(0, 1), examples=20)
 def test_on_their_way_all_curves_together_keep_the_weight_of_1(words, part):
     start, end = (Swap(word=word) for word in words)
     lead, most, rest, weights = (
@@ -82,10 +72,7 @@ def test_on_their_way_all_curves_together_keep_the_weight_of_1(words, part):
     assert weights == pytest.approx((1 - part) * start.weights + part * end.weights)
     moving = [float(lead), float(most), rest.tolist(), weights.tolist()]
     soup = picture(start, moving=moving)
-    widths = [float(path["stroke-width"]) for path in soup.select_one(".across").find_all("path")]
-    assert sum(widths) == pytest.approx(WIDTH, abs=0.6 * len(widths))
-    ends = [
-        re.findall(r"-?[\d.]+", path["d"])[-2:]
-        for path in soup.select_one(".across").find_all("path")
-    ]
-    assert all(0 <= float(x) <= 944 for x, _ in ends)
+    assert sum(widths(soup)) == pytest.approx(WIDTH, abs=0.6 * len(widths(soup)))
+    for path in soup.select_one(".across").select("path"):
+        *_, x, _ = re.findall(r"-?[\d.]+", path["d"])
+        assert 0 <= float(x) <= 944

@@ -1,13 +1,11 @@
 """Writer: its engine beside attnlib's models, its world beside Python's, and what it says."""
 
-import functools
 import math
 import random
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from _ext.widgets.page import engine
@@ -16,29 +14,22 @@ from attnlib.models import causal_lm, writer
 from attnlib.widgets import Inspector, Writer
 from attnlib.widgets.kit.base import bounds
 from attnlib.widgets.writer import model_file, record
-from attnlib.world import Reading, World, show, split
-from tests.helpers import steady, writer_in_torch
-from tests.widgets.pictures import js, picture
-from tests.widgets.samples import HOSTILE
+from attnlib.world import World, show, split
+from tests.helpers import writer_in_torch
+from tests.test_causal_lm import PUBLISHED as SMALL
+from tests.widgets.pictures import close, js, opened, picture
+from tests.widgets.samples import HOSTILE, arrays_of, every
 
 WORLD = World()
 STORY = Writer().recorded[0]["words"]
-STATES = {"boat": {"muddy", "slippery", "wet"}, "gold": {"busy", "crowded", "noisy"}}
-LLAMA = {
-    "model_type": "llama", "vocab_size": 43, "hidden_size": 30, "intermediate_size": 13,
-    "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 14,
-    "hidden_act": "silu", "rms_norm_eps": 1e-3, "rope_theta": 500.0, "tie_word_embeddings": True,
-}  # fmt: skip
+STATES = {"muddy", "slippery", "wet"}  # in which a boat may be
+LLAMA = SMALL["Llama 3"]
+OLDER = {"rope_theta": None, "rope_parameters": {"rope_theta": 70.0, "rope_type": "default"}}
 CONFIGS = {
-    "tied": LLAMA,
-    "one key for each query": LLAMA | {"num_key_value_heads": 6, "rope_theta": None},
-    "biases, not tied": LLAMA
-    | {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": False}
-    | {"head_dim": None, "hidden_size": 24, "rope_theta": None}
-    | {"rope_parameters": {"rope_theta": 70.0, "rope_type": "default"}},
-    "norms of heads": LLAMA
-    | {"model_type": "qwen3", "hidden_size": 29, "head_dim": 10, "max_window_layers": 2}
-    | {"use_sliding_window": False, "sliding_window": 5},
+    "not tied": LLAMA,
+    "biases and ties": SMALL["Llama, biases and ties"] | OLDER,
+    "one key for each query": LLAMA | {"num_key_value_heads": 6},
+    "norms of heads": SMALL["Qwen3"],
 }
 
 
@@ -46,40 +37,6 @@ def run(expression, **values):
     """The value of an expression in which the widget's modules have their names."""
     return engine("Writer")(expression, **values)
 
-
-@functools.cache
-def open_file():
-    """Open what a page loads, as `known`; it takes the engine a while."""
-    run("globalThis.known = writer_story.openFile(dukpy.file), 0", file=model_file())
-
-
-def random_weights(config, seed=0):
-    """Return random arrays for a configuration, under their published names."""
-    h, kv = config["num_attention_heads"], config["num_key_value_heads"]
-    d, f = config["hidden_size"], config["intermediate_size"]
-    width = config["head_dim"] or d // h
-    shapes = {"model.embed_tokens": (config["vocab_size"], d), "model.norm": (d,)}
-    if not config["tie_word_embeddings"]:
-        shapes["lm_head"] = (config["vocab_size"], d)
-    for layer in range(config["num_hidden_layers"]):
-        name = f"model.layers.{layer}"
-        linear = {"self_attn.q_proj": (h * width, d), "self_attn.o_proj": (d, h * width)}
-        linear |= dict.fromkeys(("self_attn.k_proj", "self_attn.v_proj"), (kv * width, d))
-        linear |= {"mlp.gate_proj": (f, d), "mlp.up_proj": (f, d), "mlp.down_proj": (d, f)}
-        shapes |= {f"{name}.{part}": shape for part, shape in linear.items()}
-        shapes |= {f"{name}.{part}_layernorm": (d,) for part in ("input", "post_attention")}
-        if config["model_type"] == "qwen3":
-            shapes |= {f"{name}.self_attn.{part}_norm": (width,) for part in "qk"}
-    rng = np.random.default_rng(seed)
-    weights = {f"{n}.weight": rng.normal(1 / (1 + len(s)), 0.4, s) for n, s in shapes.items()}
-    for part, has in (("self_attn", "attention_bias"), ("mlp", "mlp_bias")):
-        if config.get(has):
-            names = [name for name in shapes if f".{part}." in name and name.endswith("_proj")]
-            weights |= {f"{n}.bias": rng.normal(size=shapes[n][0]) for n in names}
-    return {name: array.astype(np.float32) for name, array in weights.items()}
-
-
-# --- the engine against attnlib
 
 READ = """(() => {
   const {makeModel, emptyText, readToken} = writer_model;
@@ -96,7 +53,7 @@ READ = """(() => {
 @pytest.mark.parametrize("name", CONFIGS)
 def test_engine_reads_as_attnlib_reads(name):
     config = {field: value for field, value in CONFIGS[name].items() if value is not None}
-    weights = random_weights(CONFIGS[name])
+    weights = arrays_of(config)
     tokens = [3, 1, 4, 1, 5, 9, 2, 6, 40, 3, 5]
     trace = causal_lm(config, weights, dtype=np.float64).read(tokens)
     flat = {name: array.ravel().tolist() for name, array in weights.items()}
@@ -105,7 +62,7 @@ def test_engine_reads_as_attnlib_reads(name):
     np.testing.assert_allclose(logits, trace.logits, rtol=1e-4, atol=1e-4)
     for at, (_, of_token) in enumerate(found):
         expected = np.stack(trace.weights)[:, :, at, : at + 1]
-        np.testing.assert_allclose(of_token, expected, atol=1e-5)
+        close(of_token, expected, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -119,29 +76,18 @@ def test_engine_reads_as_attnlib_reads(name):
     ],
 )
 def test_engine_refuses_what_it_would_get_wrong(changes, message):
-    flat = {name: [0.0] for name in random_weights(LLAMA)}
+    flat = {name: [0.0] for name in arrays_of(LLAMA | {"tie_word_embeddings": True})}
     refused = """(() => { try { writer_model.makeModel(dukpy.config, dukpy.arrays) }
       catch (error) { return [error.name, error.message] } })()"""
     found = run(refused, config=LLAMA | changes, arrays=flat)
     assert found == ["RangeError", f"This engine needs {message}."]
 
 
-def test_page_attnlib_and_torch_agree(parity):
-    """Three stories, each of them cut after every one of its first twenty tokens."""
-    model = writer(dtype=np.float64)
-    stories = [WORLD.tell(random.Random(seed))[0][:19] for seed in range(3)]
-    tokens = np.array([model.encode(show(words)) for words in stories])
-    with torch.no_grad():
-        by_torch = writer_in_torch()(torch.tensor(tokens)).softmax(-1).numpy()
-    parity("the trained writer", "attnlib", softmax(model(tokens)), by_torch, 1e-12)
-
-
 def test_the_trained_model_says_and_writes_the_same_in_a_page(parity):
-    open_file()
     model = writer()
     text = "It was a rainy day, and Ben was happy. He had"
     tokens = model.encode(text).tolist()
-    found = run(
+    found = opened("Writer")(
         """(() => {
           const {tokens} = writer_story.encode(known, dukpy.text);
           const text = writer_model.emptyText(known.model);
@@ -163,8 +109,7 @@ def test_the_trained_model_says_and_writes_the_same_in_a_page(parity):
     assert found["written"] == model.write(tokens, 9, temperature=0)[len(tokens) :].tolist()
 
 
-# --- the world against Python's
-
+TAKEN = "writer_text.split(dukpy.text, new Set(dukpy.known))"
 WALK = """(() => {
   const world = globalThis.world ??= writer_world.parseWorld(dukpy.text);
   let place = writer_world.storyBegins(world);
@@ -177,8 +122,7 @@ WALK = """(() => {
 })()"""
 
 
-@settings(steady, max_examples=25)
-@given(st.integers(0, 2**32))
+@every(st.integers(0, 2**32))
 def test_a_story_is_made_and_taken_apart_as_in_python(seed):
     words = WORLD.tell(random.Random(seed))[0]
     steps, left, wrong = run(WALK, text=model_file()["world"], words=words)
@@ -190,17 +134,6 @@ def test_a_story_is_made_and_taken_apart_as_in_python(seed):
     joined = "writer_text.shown(dukpy.words).flat().join('')"
     assert run(joined, words=words[:-1]) == text
     assert run(TAKEN, text=text, known=WORLD.words) == split(text, WORLD.words) == words[:-1]
-
-
-def test_a_word_that_cannot_come_is_refused_and_changes_nothing():
-    _, possible, wrong = run(WALK, text=model_file()["world"], words=STORY)
-    reading = Reading(WORLD)
-    for word in STORY:
-        reading.read(word)
-    assert set(possible) == set(reading.probabilities) and wrong is None
-
-
-TAKEN = "writer_text.split(dukpy.text, new Set(dukpy.known))"
 
 
 @pytest.mark.parametrize(
@@ -216,8 +149,6 @@ def test_the_nearest_word_by_hand():
     found = [run(near, word=word) for word in ("bat", "lunch", "BEN", "x")]
     assert found == ["boat", "bench", "Ben", "."]
 
-
-# --- choosing by hand
 
 LOGITS = [math.log(p) for p in (0.1, 0.4, 0.2, 0.3)]
 
@@ -252,12 +183,10 @@ def test_chances_are_spread_evenly_and_are_no_neighbors():
     found = np.array(run(many))
     assert ((found >= 0) & (found < 1)).all()
     counts = np.histogram(found, bins=10, range=(0, 1))[0] / found.size
-    np.testing.assert_allclose(counts, 0.1, atol=0.02)
+    close(counts, 0.1, 0.02)
     for a, b in ((found[1:], found[:-1]), (found[:, 1:], found[:, :-1])):
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.04
 
-
-# --- what is seen
 
 READING = """(() => {
   const {state} = dukpy;
@@ -281,17 +210,18 @@ READING = """(() => {
 
 def read(call, **traits):
     """What a function of the widget makes of a state whose story the model has read."""
-    open_file()
-    return run(READING.replace("CALL", call), state=Writer(**traits).state)
+    return opened("Writer")(READING.replace("CALL", call), state=Writer(**traits).state)
 
 
 def test_what_was_recorded_is_what_the_page_reads():
-    drawn, seen = js(Writer(), "compute(state)"), read("widget.compute")
-    assert drawn["words"] == seen["words"] == STORY
+    one = Writer().recorded[1]
+    traits = {"text": one["text"], "written": one["written"], "at": one["at"]}
+    drawn, seen = js(Writer(**traits), "compute(state)"), read("widget.compute", **traits)
+    assert drawn["words"] == seen["words"] == one["words"]
     assert [row[0] for row in drawn["rows"]] == [row[0] for row in seen["rows"]]
     numbers = [[row[1:] for row in each["rows"]] for each in (drawn, seen)]
-    np.testing.assert_allclose(*numbers, atol=2e-4)
-    np.testing.assert_allclose(drawn["attention"], seen["attention"], atol=0.5 / 63 + 1e-4)
+    close(*numbers, 2e-4)
+    close(drawn["attention"], seen["attention"], 0.5 / 63 + 1e-4)
 
 
 def test_a_part_of_a_recording_is_shown_with_its_next_word():
@@ -300,28 +230,16 @@ def test_a_part_of_a_recording_is_shown_with_its_next_word():
     assert js(Writer(written="after a", at=0), "compute(state)")["rows"] == []
 
 
-def test_what_was_recorded_is_what_the_model_might_write():
-    for one in Writer().recorded:
-        own = Writer(text=one["text"], written=one["written"]).probabilities
-        for position in range(one["begun"], len(one["words"])):
-            assert own[position, _token(one["words"][position])] > 0.05
-        assert {row[0] for row in one["rows"][one["at"] - 1] if row[2] > 0.3} == STATES[
-            one["cargo"]
-        ]
-
-
 def test_bars_attention_and_deciders_are_those_of_attnlib():
     made = Writer(at=29)  # "muddy"
     seen = read("widget.compute", at=29)
     own = dict(zip(writer().vocabulary, made.probabilities[28], strict=True))
     for word, p, truth in seen["rows"]:
         assert p == pytest.approx(own[word], abs=1e-5)
-        assert truth == pytest.approx(1 / 3 if word in STATES["boat"] else 0)
-    np.testing.assert_allclose(
-        seen["attention"], made.weights[:, :, 28, :29].mean((0, 1)), atol=1e-5
-    )
+        assert truth == pytest.approx(1 / 3 if word in STATES else 0)
+    close(seen["attention"], made.weights[:, :, 28, :29].mean((0, 1)), 1e-5)
     one = read("widget.compute", at=29, head=7)["attention"]
-    np.testing.assert_allclose(one, made.weights[1, 2, 28, :29], atol=1e-5)
+    close(one, made.weights[1, 2, 28, :29], 1e-5)
     marked = picture(made).select("[data-part=story] .decides")
     assert [word["data-at"] for word in marked] == ["12", "21"]  # both times "boat"
 
@@ -374,9 +292,6 @@ def test_a_text_without_a_word_still_has_a_next_word():
     own = dict(zip(writer().vocabulary, softmax(writer()([0]))[0], strict=True))
     assert seen["at"] == 1 and seen["rows"][0][1] == pytest.approx(max(own.values()), abs=1e-5)
     assert picture(Writer(text="", written="", at=0)).select("[data-at]") == []
-
-
-# --- what Python sends to the page
 
 
 def test_a_page_holds_as_many_tokens_as_python_takes():
