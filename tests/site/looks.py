@@ -198,25 +198,26 @@ def axe_findings(page, places):
 
 # ---------------------------------------------------------------------------------- contrast
 
-# The ground of a text is whatever is painted under its middle, layer upon layer. In drawings each
-# text is measured; of others one of a kind: what has the same class, ink and grounds.
+# The ground of a text in a drawing is whatever is painted under its middle, layer upon layer. Of
+# other texts, whose ground is what they stand in, one of a kind is measured.
 # What waits to be read anew is dim, and so, by mistake, is the number of a token in a ledger.
 DIM = ".abh-encoder .waits, .abh-inspector .opened th small"
 CONTRASTS = """() => {
   const context = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
+  const clear = "rgba(0, 0, 0, 0)";
   const paint = (color, opacity = 1) => {
+    if (color === clear) return;
     context.globalAlpha = opacity;
     context.fillStyle = color;
     context.fillRect(0, 0, 1, 1);
-    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
   };
+  const painted = () => [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
   const luminance = rgb => rgb.map(c => c / 255)
     .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
   for (const glide of document.getAnimations())
     if (glide instanceof CSSTransition) glide.finish(); // from theme to theme
-  const clear = "rgba(0, 0, 0, 0)";
-  const painted = element => ["::before", "::after"].some(part => {
+  const decorated = element => ["::before", "::after"].some(part => {
     const {content, backgroundColor} = getComputedStyle(element, part);
     return content !== "none" && backgroundColor !== clear;
   });
@@ -231,51 +232,54 @@ CONTRASTS = """() => {
   };
   const seen = {visibilityProperty: true, opacityProperty: true};
   const inked = element => [...element.childNodes].find(n => n.nodeType === 3 && n.data.trim());
-  const idle = ":is(:disabled, label:has(:disabled), {DIM})", texts = new Map();
+  const off = ":is(:disabled, label:has(:disabled), {DIM})";
+  const idle = new Set(document.querySelectorAll(`${off}, ${off} *`)), texts = new Map();
   for (const element of document.querySelectorAll(
     "body :is(:not(svg, svg *, mjx-container *, option, script, style), svg text, svg tspan)")) {
     const field = element.matches("textarea, select, [type=text], [type=number]");
-    if (!field && !inked(element) || element.matches(`${idle}, ${idle} *`)) continue;
+    if (!field && !inked(element) || idle.has(element)) continue;
     if (!element.checkVisibility(seen)) continue;
     const {color, fontSize, fontWeight} = getComputedStyle(element);
     const kind = [element.localName, element.className, color, fontSize, fontWeight];
     texts.set(element.ownerSVGElement ? element : `${kind}/${ground(element)}`, element);
   }
   return [...texts.values()].flatMap(text => {
-    const place = () => {
-      if (text.ownerSVGElement || !inked(text)) return text.getBoundingClientRect();
-      const range = document.createRange();
-      range.selectNodeContents(inked(text));
-      return range.getClientRects()[0] ?? text.getBoundingClientRect();
-    };
-    let {x, y, width, height} = place();
-    if (y < 100 || y > innerHeight - 100) {
-      text.scrollIntoView({block: "center", behavior: "instant"});
-      ({x, y, width, height} = place());
+    const under = [];
+    if (text.ownerSVGElement) {
+      const {top, bottom} = text.getBoundingClientRect();
+      if (top < 100 || bottom > innerHeight - 100)
+        text.scrollIntoView({block: "center", behavior: "instant"});
+      const {x, y, width, height} = text.getBoundingClientRect();
+      under.push(...document.elementsFromPoint(x + width / 2, y + height / 2).reverse());
+    } else {
+      for (let at = text; at; at = at.parentElement) under.unshift(at);
+      // What a pseudo-element paints cannot be asked for; that of the page is the line at its top.
+      if (under.some(at => at !== document.body && decorated(at))) return [];
     }
-    const under = document.elementsFromPoint(x + width / 2, y + height / 2).reverse();
-    // For the ear, or scrolled away; what a pseudo-element paints cannot be asked for.
-    if (!text.ownerSVGElement && (!under.includes(text) || under.some(painted))) return [];
-    let ground = paint(getComputedStyle(document.body).backgroundColor);
+    paint(getComputedStyle(document.body).backgroundColor);
     for (const element of under) {
       const style = getComputedStyle(element);
       if (element.closest("text")) continue;
-      if (!(element instanceof SVGElement)) ground = paint(style.backgroundColor, style.opacity);
+      if (!(element instanceof SVGElement)) paint(style.backgroundColor, style.opacity);
       else if (element instanceof SVGGeometryElement && style.fill !== "none") {
-        ground = paint(style.fill, style.fillOpacity * style.opacity);
+        paint(style.fill, style.fillOpacity * style.opacity);
       } else if (parseFloat(style.strokeWidth) * element.getScreenCTM?.().a > 8) {
         // A stroke as wide as a cell is its ground, as in HeadsViewer.
-        ground = paint(style.stroke, style.strokeOpacity * style.opacity);
+        paint(style.stroke, style.strokeOpacity * style.opacity);
       }
     }
     const style = getComputedStyle(text);
     if (style.paintOrder.startsWith("stroke") && style.stroke !== "none") {
-      ground = paint(style.stroke, style.strokeOpacity); // a halo is its ground
+      paint(style.stroke, style.strokeOpacity); // a halo is its ground
     }
-    let opacity = 1;
-    for (let at = text; at; at = at.parentElement) opacity *= getComputedStyle(at).opacity;
-    const ink = text.ownerSVGElement ? paint(style.fill, style.fillOpacity)
-      : paint(style.color, opacity);
+    const ground = painted();
+    if (text.ownerSVGElement) paint(style.fill, style.fillOpacity);
+    else {
+      let opacity = 1;
+      for (let at = text; at; at = at.parentElement) opacity *= getComputedStyle(at).opacity;
+      paint(style.color, opacity);
+    }
+    const ink = painted();
     const [low, high] = [luminance(ground), luminance(ink)].sort((a, b) => a - b);
     const size = parseFloat(style.fontSize);
     const large = size >= 24 || (size > 18.6 && style.fontWeight > 600);
