@@ -44,6 +44,13 @@ def test_javascript_and_copied_code_count_what_python_counts(calculator):
     assert names["printed"][-1] == f"fits: {fits}"
 
 
+def test_chai_piyo_times_the_output_projection():
+    """The chapter counts 48 + 16 multiplications; here W_O is counted too, and additions."""
+    found = costs(n=2, d_model=4, n_heads=1, n_layers=1, group=1)
+    assert found["attention"] == 2 * (2 * 2 * 4 + 2 * 2 * 4)
+    assert found["projections"] == 2 * 4 * (2 * 4 * 4)
+
+
 def test_full_attention_is_counted_as_the_products_are():
     n, d, h, layers = 13, 30, 6, 7
     layer = attnlib.EncoderLayer.init(d, h, 4 * d, np.random.default_rng(0))
@@ -57,6 +64,13 @@ def test_full_attention_is_counted_as_the_products_are():
     assert found["attention"] == 2 * (2 * a.size * d // h)
     keys = attnlib.split_heads(np.zeros((n, d), np.float32), h)
     assert found["cache"] == layers * 2 * keys.nbytes
+
+
+def test_scores_and_blend_overtake_as_the_chapter_says():
+    found = costs(n=2 * 512)
+    assert found["attention"] == found["projections"]
+    found = costs(n=6 * 512)
+    assert found["attention"] == found["projections"] + found["feed_forward"]
 
 
 @every(st.integers(1, 60), st.integers(0, 70))

@@ -25,9 +25,14 @@ def test_chai_piyo():
     assert flow.scores.tolist() == [[0, 4], [4, 0]]
     assert flow.weights.round(6).tolist() == [[0.055807, 0.944193], [0.944193, 0.055807]]
     assert flow.output.round(6).tolist() == CHAI
-    *_, line = js(flow, 'inWords(state, "G.0.1")')["lines"]
-    said = "".join(piece["text"] for piece in line["pieces"])
-    assert said == "16.918829 ÷ (1 + 16.918829) = 0.944193"
+    line = js(flow, 'inWords(state, "G.0.1")')["lines"]
+    said = ["".join(piece["text"] for piece in part["pieces"]) for part in line]
+    assert said == [
+        "2·2 + 0·0 = 4",
+        "4 ÷ √2 = 2.828427",
+        "e^2.828427 = 16.918829",
+        "16.918829 ÷ (1 + 16.918829) = 0.944193",
+    ]
 
 
 def test_two_heads_the_layer_and_the_words_that_are_written():

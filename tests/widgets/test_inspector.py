@@ -159,7 +159,7 @@ def test_a_list_of_heads_says_where_they_look_what_they_add_and_what_is_left():
 
 
 def test_every_number_of_a_ledger_opens_to_a_sum():
-    page = picture(Inspector(scene="ledger", text=MUDDY, word="muddy", against="busy", head=5))
+    page = picture(Inspector(scene="ledger", text=MUDDY, word="muddy", against="busy", head=10))
     for table in (".ledger", ".opened"):
         added = [numbers(cell)[0] for cell in texts(page, f"{table} tbody .number:last-child")]
         total = numbers(page.select_one(f"{table} tfoot b").get_text())

@@ -63,6 +63,13 @@ def test_the_beam_balances_where_the_blocks_pull_equally_on_both_sides(scene, sh
     assert answer.get_text() == f"{plane.output[0]:.3f}"
 
 
+def test_a_question_that_is_turned():
+    plain, turned = (Plane("turned", turn=turn) for turn in (0, -45))
+    np.testing.assert_allclose(plain.scores[[0, 5]], [4, 4])
+    np.testing.assert_allclose(turned.scores[[0, 5]], [0, 4 * math.sqrt(2)], atol=1e-12)
+    np.testing.assert_allclose(Plane("turned", turn=0, stretch=2).scores, 2 * plain.scores)
+
+
 @every(Plane, examples=40)
 def test_the_numbers_are_attention_and_javascript_and_copied_code_have_them_too(plane):
     found = js(plane, "compute(state)")
