@@ -200,8 +200,8 @@ def axe_findings(page, places):
 
 # The ground of a text in a drawing is whatever is painted under its middle, layer upon layer. Of
 # other texts, whose ground is what they stand in, one of a kind is measured.
-# What waits to be read anew is dim, and so, by mistake, is the number of a token in a ledger.
-DIM = ".abh-encoder .waits, .abh-inspector .opened th small"
+# What waits to be read anew is dim.
+DIM = ".abh-encoder .waits"
 CONTRASTS = """() => {
   const context = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
   const clear = "rgba(0, 0, 0, 0)";
