@@ -20,7 +20,7 @@ from attnlib.inputs import (
 
 @quiet_nan
 def softmax(scores, axis=-1):
-    r"""Turn scores into weights that sum to 1 along `axis`: positive, or 0 for a score of -inf.
+    r"""Turn scores into weights that sum to 1 along `axis`: positive, or 0 for a score of `-inf`.
 
     .. math:: A_{ij} = \frac{e^{\tilde S_{ij}}}{\sum_m e^{\tilde S_{im}}}
 
@@ -29,14 +29,14 @@ def softmax(scores, axis=-1):
     Parameters
     ----------
     scores : array of float16, float32 or float64, shape (..., n, ...)
-        A score of -inf is left out: its weight is 0.
+        A score of `-inf` is left out: its weight is 0.
     axis : int
         The axis whose weights sum to 1; the last one, the keys, unless given.
 
     Returns
     -------
     array, shape and dtype of `scores`
-        A row of nothing but -inf gives zeros. A row with NaN or +inf gives NaN throughout:
+        A row of nothing but `-inf` gives zeros. A row with NaN or `+inf` gives NaN throughout:
         inf / inf has no value. float16 is worked out in float32 and rounded once.
 
     Raises
@@ -82,11 +82,11 @@ def scaled_dot_product_attention(queries, keys, values, mask=None, *, causal=Fal
         float16, float32 or float64. The leading axes broadcast against each other.
     mask : array, broadcasting to (..., n_q, n_k), optional
         bool, True = may attend; or float, added to the scaled scores. Blocked means False or
-        exactly -inf. Floats that are all 0 or 1, with both among them, are refused.
+        exactly `-inf`. Floats that are all 0 or 1, with both among them, are refused.
     causal : bool
         Let query i attend to keys 0 ... i only, on top of `mask`.
     scale : float, optional
-        What the scores are multiplied by; 1 / sqrt(d_k) unless given.
+        What the scores are multiplied by; `1 / sqrt(d_k)` unless given.
 
     Returns
     -------

@@ -134,7 +134,7 @@ def merge_partials(m, l, o, axis=0):  # noqa: E741 -- the letters of the papers
     Parameters
     ----------
     m, l : array of float, shape (..., n_q), with one more axis for the groups
-        A group without a key for a query has -inf and 0.
+        A group without a key for a query has `-inf` and 0.
     o : array of float, shape (..., n_q, d_v), with the same axis for the groups
     axis : int
         The axis of `m` that counts the groups; the first unless given.

@@ -354,9 +354,9 @@ class ClampedSwiGLU(_GatedNetwork):
     w_gate, w_up, w_down, b_gate, b_up, b_down
         As in `SwiGLU`.
     limit : float
-        c.
+        The bound c.
     slope : float
-        a, which is 1 in SiLU.
+        The factor a, which is 1 in SiLU.
 
     Raises
     ------

@@ -145,7 +145,7 @@ def top_k_mask(scores, k):
     Parameters
     ----------
     scores : array of float, shape (..., n_q, n_k)
-        A score of -inf is never chosen. Of equal scores the first ones are, and NaN counts as the
+        A score of `-inf` is never chosen. Of equal scores the first ones are, and NaN counts as the
         largest, so that it stays in sight.
     k : int
         The number of keys, in tokens; beyond n_k, all of them.
@@ -184,7 +184,7 @@ def top_k_mask(scores, k):
 
 
 def additive(mask, dtype=np.float32):
-    """Translate a mask into what is added to the scores: True -> 0, False -> -inf.
+    """Translate a mask into what is added to the scores: True -> 0, False -> `-inf`.
 
     Parameters
     ----------

@@ -146,13 +146,13 @@ class MultiHeadAttention:
     norm_q, norm_k : callable, optional
         A norm of each query and each key (..., heads, n, d_k), before they are turned.
     scale : float, optional
-        What the scores are multiplied by; 1 / sqrt(d_k) unless given.
+        What the scores are multiplied by; `1 / sqrt(d_k)` unless given.
     cap : float, optional
         The largest size of a scaled score, which tanh bends towards it; none unless given. A mask
         and `score_bias` come after it.
     sink : array of float, shape (n_heads,), optional
         One more score in each sum of the softmax, with no value: a head whose sink is large hands
-        over little. -inf has no effect.
+        over little. `-inf` has no effect.
 
     Raises
     ------
@@ -295,7 +295,7 @@ class MultiHeadAttention:
             bool, True = may attend; or float, added to the scores, but not zeros and ones.
             Shared by all heads: it has no axis for them.
         score_bias : array of float, broadcasting to (..., n_heads, n_q, n_k), optional
-            Added to the scores of each head; -inf blocks.
+            Added to the scores of each head; `-inf` blocks.
         cache : KeyValueCache, optional
             The keys and values of the tokens before, to which those of `x` are added. Then n_k
             counts both, and no token attends to a later one, whatever `mask` says.
