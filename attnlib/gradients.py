@@ -20,12 +20,13 @@ def softmax_backward(weights, grad_weights):
 
     .. math::
 
-        \frac{\partial L}{\partial S_{ij}}
+        \frac{\partial L}{\partial \tilde{S}_{ij}}
         = A_{ij} \Bigl(\frac{\partial L}{\partial A_{ij}}
         - \sum_m A_{im} \frac{\partial L}{\partial A_{im}}\Bigr)
 
     Eq. (2) of "Backpropagation by hand": the Jacobian of the softmax, diag(A) - A A^T for each row
     A, times the gradient of that row. The Jacobian itself, n_k by n_k for each row, is never made.
+    In attention, these are the scaled scores, so Eqs. (5) and (6) still divide by the root of d_k.
 
     Parameters
     ----------
@@ -84,8 +85,8 @@ def attention_backward(queries, keys, values, grad_output, mask=None, *, causal=
         dK &= dS^\top Q / \sqrt{d_k}
 
     Eqs. (3) to (6) of "Backpropagation by hand", where dX stands for the gradient of the loss with
-    respect to X, and dS comes from dA by Eq. (2). The attention weights A are computed again, so
-    that a caller does not have to keep them.
+    respect to X, and dS, that of the scaled scores, comes from dA by Eq. (2). The attention
+    weights A are computed again, so that a caller does not have to keep them.
 
     Parameters
     ----------

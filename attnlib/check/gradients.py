@@ -43,7 +43,7 @@ softmax_backward = Checker(
     """Check the gradient of the scores, Eq. (2) of "Backpropagation by hand".
 
     The function takes weights A (n_q, n_k) and the gradient dA of a loss with respect to them, of
-    the same shape; it returns dS (n_q, n_k), the gradient with respect to the scores.
+    the same shape; it returns dS (n_q, n_k), the gradient with respect to the scaled scores.
     """,
     right=right,
     returns={"dS": "one slope for each score"},

@@ -357,8 +357,8 @@ number of <i>Z</i>. Should it become larger or smaller, to make <i>L</i> larger?
   ],
   Z: [
     "L and Z",
-    html`<i>L</i> is an entry of <i>Z</i>. If this entry changes, <i>L</i> changes as much, so its
-slope is 1. The others do not matter, so their slope is 0.`,
+    html`<i>L</i> is an entry of <i>Z</i>. If it changes, <i>L</i> changes by the same amount, so
+its slope is 1. The others do not matter, so their slope is 0.`,
   ],
   V: [
     "Values",
@@ -375,8 +375,16 @@ product is a path.`,
     "a score raises its own weight and lowers the others of its row. These are two paths, " +
       "added. The slopes of a row add up to 0.",
   ],
-  Q: ["Queries", "in each score of its row, a query is multiplied by the key that it meets there."],
-  K: ["Keys", "in each score of its column, a key is multiplied by the query that it meets there."],
+  Q: [
+    "Queries",
+    "each score of its row is made from the query and one key, so the slope at the query is " +
+      "made from these keys.",
+  ],
+  K: [
+    "Keys",
+    "each score of its column is made from the key and one query, so the slope at the key is " +
+      "made from these queries.",
+  ],
   W: [
     "Parameters",
     html`an entry is used for every word, each time multiplied by the word’s entry in <i>X</i>. The

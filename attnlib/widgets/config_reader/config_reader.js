@@ -107,7 +107,7 @@ function ofLayers({ layers, windows, index }) {
     return `${plural(layers, "layer")}, all with a window of ${window} tokens.`;
   return (
     `${plural(layers, "layer")}. ${commas(short.length)} of them look back at ${window} tokens ` +
-    `at most (pale), and ${commas(layers - short.length)} at all of them.`
+    `at most (the weaker color), and ${commas(layers - short.length)} at all of them.`
   );
 }
 
@@ -240,7 +240,7 @@ function network({ experts, used, commons }) {
   );
 }
 
-/** The layers from the first to the last, those with a window pale. */
+/** The layers from the first to the last, those with a window in a weaker color. */
 function strip({ windows }) {
   const [width, height] = [360, 22];
   const step = width / windows.length;
@@ -248,7 +248,7 @@ function strip({ windows }) {
     "layers",
     width,
     height,
-    "The layers, from the first to the last; those with a window are pale",
+    "The layers, from the first to the last; those with a window have a weaker color",
     windows.map((window, i) =>
       element("rect", {
         x: i * step + step * 0.1,

@@ -269,7 +269,7 @@ ${sharing(weights, names, j)}
 ${
   values &&
   html`<p>The ${called.output} is the sum of all ${called.values}, each multiplied by its weight.
-The part of ${names[j]} is dark:</p>${stacking(weights, values, names, j)}`
+The part of ${names[j]} stands out:</p>${stacking(weights, values, names, j)}`
 }`;
 }
 

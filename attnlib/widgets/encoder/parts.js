@@ -156,7 +156,7 @@ function rest(shares) {
 feed-forward networks of the six layers
 ${each(N_HEADS + 1)
   .map(percent)
-  .join(", ")} (rounded), which makes ${networks}.
+  .join(", ")} (each rounded), together ${networks}.
 The sum of all parts is ${whole}.</span>`;
 }
 

@@ -130,7 +130,7 @@ function sentences(s, now) {
       similarity: "PE(p) · PE(p + k)",
     },
     rotary: {
-      verdict: "Each diagonal holds one score: only the distance counts.",
+      verdict: "Each diagonal holds one score: only the offset counts.",
       encoding: [
         "Each pair, turned",
         `First pair: ${p} radians. Last: ${plain(slowest, 3)}. Each starts at the right.`,

@@ -294,7 +294,7 @@ ${s.requests} requests are answered</span></p>
 roofline. The memory has room for <b class="number" data-part="room">${commas(
       server.pages * PAGE,
     )}</b> tokens. Solid: it holds tokens. Dotted: it is
-taken, but empty. Pale: it is free. The picture fills from the top left, and a shared beginning is
+taken, but empty. Plain: it is free. The picture fills from the top left, and a shared beginning is
 drawn first, in the color of keys. The pages of a request may lie
 anywhere; they are drawn together here. Without pages a request takes room for
 ${commas(LONGEST)} tokens.</p></div>`,
