@@ -122,12 +122,11 @@ class="digits" aria-hidden="true">${said}</i></span>`;
 const ITEM = String.raw`(?:\{[^{}]+\}|[^\s{}(),]+)`;
 const MANY = String.raw`(?:\((?:${ITEM}, ){1,3}${ITEM}\)|\{[^{}]+\}(?:,? \{[^{}]+\}){1,3})`;
 const ONE = String.raw`(?:[^\s{}]+ (?!${MANY}))?[^\s{}]*\{[^{}]+\}`;
-// What is added or multiplied before a sign of equality; and what no line may end in: a row or a
-// blank, with the sign or the word before it.
+// What stands before a sign of equality; and what no line may end in: a row or a blank, with the
+// sign or the word before it.
 const OPERAND = String.raw`(?:\([^(){}]*\)|[^\s{}]+)`;
-const AROUND = new RegExp(
-  String.raw`((?:${OPERAND}(?: [-+−·/] ${OPERAND})* (?== ))?)((?:(?:= )?${MANY}|${ONE})[^\s{}]*)`,
-);
+const TERM = `(?:${OPERAND}(?: [-+−·/] ${OPERAND})+ (?== )|${OPERAND} (?== (?!${MANY})))`;
+const AROUND = new RegExp(String.raw`(${TERM}?)((?:(?:= )?${MANY}|${ONE})[^\s{}]*)`);
 
 /** A text as it is set: with real minus signs, and without line breaks in a product. */
 const set = (text) =>

@@ -31,7 +31,9 @@ function form(s, { text, options }, i) {
   return html`<form data-question="${i}" data-lm-suppress-shortcuts="true"
 autocomplete="off"><fieldset>
 <legend>${i + 1}. ${prose(text)}</legend>
-${options.map(({ text }, k) => html`<label class="option">${radio(k)}<span>${prose(text)}</span></label>`)}
+${options.map(
+  (each, k) => html`<label class="option">${radio(k)}<span>${prose(each.text)}</span></label>`,
+)}
 <p class="buttons"><button type="submit">Check</button>
 <span class="done${done && " shown"}" data-part="done_${i}">✓ done</span></p></fieldset>
 ${statusLine(`why_${i}`, reasons[chosen] ?? (s.unasked[i] > 0 ? none : ""), {
