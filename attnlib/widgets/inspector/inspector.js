@@ -187,8 +187,8 @@ function heads(s, read) {
   );
   return html`<div class="heads" data-part="heads"><p class="tries which"><span>The heads of</span>
 ${which}</p><table><thead><tr><th scope="col">${MARKS[s.how]}</th><th scope="col">head</th>
-<th scope="col">looks most at</th><th scope="col">adds to <em>${word}</em></th><th scope="col">p of
-<em>${word}</em> ${VERBS[s.how]}</th></tr></thead><tbody>${list.map((head) =>
+<th scope="col">looks most at</th><th scope="col">adds to <em>${word}</em></th><th scope="col">p
+${VERBS[s.how]}</th></tr></thead><tbody>${list.map((head) =>
     headRow(s, read, head),
   )}</tbody></table></div>`;
 }

@@ -1,7 +1,7 @@
 /**
  * Predict: numbers typed before they are shown, and the mistake that a wrong one gives away.
  */
-import { element, html, statusLine } from "../kit/markup.js";
+import { element, html, prose, statusLine } from "../kit/markup.js";
 import { announcePrediction, followProgress, progress, record } from "../kit/progress.js";
 
 // What stands in the fields; whether anything was checked, and whether that were no numbers;
@@ -118,22 +118,36 @@ function blank(s, i, wrong) {
 class="digits" aria-hidden="true">${said}</i></span>`;
 }
 
-// A blank and what touches it, with the sign of equality before it.
-const AROUND = /((?:= )?[^\s{}]*\{[^{}]+\}[^\s{}]*)/;
+// Numbers and blanks that form a row, as in "({first}, 0.391)" and in "{a} {b} {c}", four at most.
+const ITEM = String.raw`(?:\{[^{}]+\}|[^\s{}(),]+)`;
+const MANY = String.raw`(?:\((?:${ITEM}, ){1,3}${ITEM}\)|\{[^{}]+\}(?:,? \{[^{}]+\}){1,3})`;
+const ONE = String.raw`(?:[^\s{}]+ (?!${MANY}))?[^\s{}]*\{[^{}]+\}`;
+// What stands before a sign of equality; and what no line may end in: a row or a blank, with the
+// sign or the word before it.
+const OPERAND = String.raw`(?:\([^(){}]*\)|[^\s{}]+)`;
+const TERM = `(?:${OPERAND}(?: [-+−·/] ${OPERAND})+ (?== )|${OPERAND} (?== (?!${MANY})))`;
+const AROUND = new RegExp(String.raw`(${TERM}?)((?:(?:= )?${MANY}|${ONE})[^\s{}]*)`);
 
-/** A text with real minus signs, and without line breaks in a product. */
-const set = (text) => text.replace(/(^|[ (])-(?=[ \d])/g, "$1−").replace(/ · /g, "\u00a0·\u00a0");
+/** A text as it is set: with real minus signs, and without line breaks in a product. */
+const set = (text) =>
+  prose(text.replace(/(^|[ (])-(?=[ \d])/g, "$1−").replace(/ · /g, "\u00a0·\u00a0"));
 
 /** The worked lines, of one equation or of several, with something in the place of each blank. */
 function worked(s, put) {
   const fill = (part) =>
     part.split(/\{([^{}]+)\}/).map((text, k) => (k % 2 ? put(s.labels.indexOf(text)) : set(text)));
-  const equation = (line) =>
-    html`<span class="equation">${line
-      .split(AROUND)
-      .map((part, k) =>
-        k % 2 ? html`<span class="around">${fill(part)}</span>` : fill(part),
-      )}</span>`;
+  const row = (part) => {
+    const bare = part.replace(/\{[^{}]+\}/g, "#");
+    const n = Math.max(bare.split("#").length - 1, bare.split(", ").length);
+    return html`<span class="around${n > 3 && " four"}" style="--n: ${n}">${fill(part)}</span>`;
+  };
+  const equation = (line) => {
+    const parts = line.split(AROUND); // a text, a term, a row, a text, ...
+    return html`<span class="equation">${parts.map((part, k) => {
+      if (k % 3 === 0) return fill(part);
+      return k % 3 === 2 && html`<span class="term">${set(parts[k - 1])}${row(part)}</span>`;
+    })}</span>`;
+  };
   return s.worked
     .split("\n")
     .map((row, at) => [at > 0 && html`<br>`, row.split(/ {2,}/).map(equation)]);
@@ -148,12 +162,12 @@ export function picture(s) {
     (x, i) => `${s.labels.length > 1 ? `${s.labels[i]} = ` : ""}${written(x)}${unit}`,
   );
   const sum = s.worked ? worked(s, (i) => written(s.answer[i])) : `${numbers.join(", ")}.`;
-  const answer = html`<b>${sum}</b> ${s.explanation}`;
+  const answer = html`<b>${sum}</b> ${prose(s.explanation)}`;
   const fields = s.worked
     ? html`<p class="worked">${worked(s, (i) => blank(s, i, judged.wrong))}</p>`
     : html`<div class="fields">${s.labels.map((_, i) => field(s, i, judged.wrong))}</div>`;
   return [
-    html`<p class="question">${s.question}</p>`,
+    html`<p class="question">${prose(s.question)}</p>`,
     html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off">${fields}
 <p class="buttons"><button type="submit" name="check">Check</button>
 <button type="button" name="reveal">Reveal</button>

@@ -1,7 +1,7 @@
 /**
  * Quiz: choose, check, and read why this option is right or wrong.
  */
-import { element, html, statusLine } from "../kit/markup.js";
+import { element, html, prose, statusLine } from "../kit/markup.js";
 import { followProgress, progress, record } from "../kit/progress.js";
 
 // Options that are picked but not checked; questions that were checked without one; whether
@@ -21,17 +21,19 @@ function form(s, { text, options }, i) {
   const radio = (k) =>
     element("input", { type: "radio", name: "choice", value: k, checked: k === picked });
   const reasons = options.map(
-    ({ right, why }) => html`<b>${right ? "✓ Right." : "Not this one."}</b> ${why}`,
+    ({ right, why }) => html`<b>${right ? "✓ Right." : "Not this one."}</b> ${prose(why)}`,
   );
   const none = "Choose an answer first.";
   const all = options.map(({ text, right, why }, k) => [
     k > 0 && html`<br>`,
-    html`<b>${text}:</b> ${right ? "right" : "wrong"}. ${why}`,
+    html`<b>${prose(text)}:</b> ${right ? "right" : "wrong"}. ${prose(why)}`,
   ]);
   return html`<form data-question="${i}" data-lm-suppress-shortcuts="true"
 autocomplete="off"><fieldset>
-<legend>${i + 1}. ${text}</legend>
-${options.map(({ text }, k) => html`<label class="option">${radio(k)}<span>${text}</span></label>`)}
+<legend>${i + 1}. ${prose(text)}</legend>
+${options.map(
+  (each, k) => html`<label class="option">${radio(k)}<span>${prose(each.text)}</span></label>`,
+)}
 <p class="buttons"><button type="submit">Check</button>
 <span class="done${done && " shown"}" data-part="done_${i}">✓ done</span></p></fieldset>
 ${statusLine(`why_${i}`, reasons[chosen] ?? (s.unasked[i] > 0 ? none : ""), {

@@ -6,7 +6,7 @@ import { dotProducts, entropy, softmax, wordVector } from "../kit/numbers.js";
 import { followSlider, slider } from "./d_k.js";
 
 const N_KEYS = 16;
-const SHEET = { width: 360, height: 318, left: 8, wide: 344, panel: 106, floor: 98, tallest: 60 };
+const SHEET = { width: 360, height: 318, left: 8, wide: 344, panel: 106, floor: 84, tallest: 48 };
 const DIVISORS = {
   none: ["not divided", () => 1],
   sqrt: ["divided by √", Math.sqrt],

@@ -226,14 +226,12 @@ function effects(s) {
         needs === "paged" ? "a paged cache" : "continuous batching"
       }</td></tr>`;
     }
-    const verb = s[idea] ? "without" : "with";
-    return html`<tr><th scope="row">${verb} ${name.toLowerCase()}</th>${cells(
-      ran({ ...s, [idea]: !s[idea] }),
-    )}</tr>`;
+    const changed = s[idea] ? `Without ${name.toLowerCase()}` : name;
+    return html`<tr><th scope="row">${changed}</th>${cells(ran({ ...s, [idea]: !s[idea] }))}</tr>`;
   };
   return html`<div class="effects"><table><caption>If one thing alone were different</caption>
 <tr><td></td><th scope="col">tokens a second</th><th scope="col">first token, median</th>
-<th scope="col">between tokens, 99% within</th></tr><tr><th scope="row">as it is</th>${cells(
+<th scope="col">between tokens, 99% within</th></tr><tr><th scope="row">As it is</th>${cells(
     ran(s),
   )}</tr>${Object.entries(IDEAS).map(row)}</table></div>`;
 }
