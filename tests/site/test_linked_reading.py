@@ -60,7 +60,7 @@ def marked(browser):
 
 @pytest.fixture
 def rested(marked):
-    """Chapter 2 with its marks and nothing lit, shared by what leaves no trace on it."""
+    """Such a chapter with its marks and nothing lit, shared by what leaves no trace on it."""
     page = marked(CHAPTER_2)
     yield page
     page.emulate_media(media="screen")
