@@ -2,10 +2,9 @@
 
 - A table with given widths keeps them: nothing moves while the rest of it arrives.
 - A table of four or five columns, the last but one of them sentences, may stand in two lines a row.
-- Code breaks only if it is long: a name behind its underscores and points, not within a word.
+- A long name of code may break behind its underscores and points, not in the middle of a word.
 - The empty corner of a table heads nothing.
-- A list of numbers in brackets stays on one line, and so do "2 · 4", "= 8", "head 2", "Eq. (1)",
-  and so does a chapter's number in front of its title.
+- A list of numbers in brackets stays on one line, and so do "2 · 4", "= 8", "head 2", "Eq. (1)".
 - A word of a sample sentence, such as *it*, has a tint, so that nobody takes it for the pronoun.
 - An entry of the bibliography has a role that a list may have.
 """
@@ -32,7 +31,6 @@ VECTOR = re.compile(r"\([−\d.,+·/_ ]{3,28}\)")
 # A product, what a sign gives, what a word counts: no line starts within one.
 WHOLE = re.compile(
     r"(?<=[\d)]) · (?=[\d(])|[=≈½] (?=[−\d_(])|\b([Ll]ayer|[Hh]ead) (?=\d)|\bEqs?\. $"
-    r"|^\d+\. (?=\S)"
 )
 
 
@@ -75,8 +73,6 @@ class BreakableNames(SphinxPostTransform):
 
     def run(self):
         for code in self.document.findall(lambda node: isinstance(node, NAMES)):
-            if len(code.astext()) > 20:
-                code["classes"].append("long")
             words = re.split(r"(?<=[a-z][_.(])(?=\w)", code.astext())
             if max(map(len, code.astext().split()), default=0) > 16 and len(words) > 1:
                 code.children = []

@@ -130,7 +130,7 @@ def test_a_projector_shows_text_and_code_alike_and_the_finding_without_a_guess(p
 
 
 def test_a_page_of_paragraphs_or_of_nothing_is_left_as_it_is(page, site):
-    begun(page, f"{site}/speed.html#slides")
+    begun(page, f"{site}/solutions.html#slides")
     for _ in range(3):
         page.keyboard.press("t")
         assert standing(page)[0] == "1"

@@ -24,18 +24,17 @@ function written(content) {
   return Array.isArray(content) ? content.map(written).join("") : escaped(content);
 }
 
-/** Signs of plain text that are set: W_O, sqrt(2), e^1.5 and straight quotes. */
-const SIGNS = /\b([A-Z]|d)_([A-Z]|k|ff|model)\b|\bsqrt(?=\()|\^([\d.]*\d)|(^|[\s(])(['"])|['"]/;
+/** Signs of plain text that are set: W_O, sqrt(2) and e^1.5. */
+const SIGNS = /\b([A-Z]|d)_([A-Z]|k|ff|model)\b|\bsqrt(?=\()|\^([\d.]*\d)/;
 
-/** What a reader is asked or told, as markup: mathematics and quotes as in the text around it. */
+/** What a reader is asked or told, as markup, with its mathematics as in the text around it. */
 export function prose(plain) {
   const found = SIGNS.exec(plain);
   if (!found) return [plain];
-  const [all, letter, low, power, before, opening] = found;
-  let put = all === "sqrt" ? "√" : all === "'" ? "’" : "”";
+  const [all, letter, low, power] = found;
+  let put = "√";
   if (letter) put = html`<i>${letter}</i><sub>${low}</sub>`;
   else if (power) put = html`<sup>${power}</sup>`;
-  else if (opening) put = `${before}${opening === "'" ? "‘" : "“"}`;
   const rest = plain.slice(found.index + all.length);
   return [plain.slice(0, found.index), put, ...prose(rest)];
 }
