@@ -99,6 +99,11 @@ def drag(slot):
     pointer.perform()
 
 
+def train(slot):
+    """Press the first button, Train."""
+    show(slot, "button").click()
+
+
 def write(slot):
     """Press Write."""
     show(slot, "[name=write]").click()
@@ -110,6 +115,7 @@ def write(slot):
         ("index.html", "Swap", [press]),
         ("chapters/01-why-attention.html", "Plane", [press, drag]),
         ("chapters/04-scaling.html", "ScalingExplorer", [slide]),
+        ("chapters/13-looking-back.html", "Trainer", [train]),
         ("chapters/15-a-model-that-writes.html", "Writer", [write]),
         ("chapters/16-a-real-encoder.html", "Encoder", [press]),
     ],
