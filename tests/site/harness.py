@@ -215,11 +215,17 @@ def copied(page):
 # ------------------------------------------------------------------------- how it sits there
 
 
+# A color may glide to the one of the other theme, and means nothing on its way.
+STILL = """for (const glide of document.getAnimations())
+  if (glide instanceof CSSTransition) glide.finish();"""
+
+
 def themes(page):
     """Show the page in each theme, once drawn."""
     for theme in ("light", "dark"):
         page.evaluate("theme => { document.body.dataset.theme = theme }", theme)
         page.evaluate(FRAME)
+        page.evaluate(STILL)
         yield theme
 
 

@@ -1,6 +1,6 @@
 """What can be told of a page that is open: what is cut, where Tab stops, what nobody can read."""
 
-from tests.site.harness import AXE, LOOKS, PLACES, axe
+from tests.site.harness import AXE, LOOKS, PLACES, STILL, axe
 from tests.site.pages import FRAME, OPEN_ALL
 
 # ------------------------------------------------------------- nothing is cut, covered or small
@@ -215,8 +215,6 @@ CONTRASTS = """() => {
   const luminance = rgb => rgb.map(c => c / 255)
     .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  for (const glide of document.getAnimations())
-    if (glide instanceof CSSTransition) glide.finish(); // from theme to theme
   const decorated = element => ["::before", "::after"].some(part => {
     const {content, backgroundColor} = getComputedStyle(element, part);
     return content !== "none" && backgroundColor !== clear;
@@ -291,6 +289,7 @@ CONTRASTS = """() => {
 
 def faint(page):
     """The words with too little contrast, measured where each of them lies."""
+    page.evaluate(STILL)
     texts = page.evaluate(CONTRASTS)
     assert texts, "a page without a text"
     return [text for text in texts if text[0] < text[1]]
