@@ -40,6 +40,18 @@ AXE = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}},
 }
+# Whether a link stands out from its text costs more than all rules but contrast. Links of one class
+# in places of one class look alike, so the last of them is enough.
+MARK_LINKS = """() => {
+  const kinds = new Map();
+  for (const link of document.querySelectorAll("a[href]")) {
+    delete link.dataset.look;
+    const {localName, className} = link.parentElement;
+    kinds.set([link.className, localName, className].join(), link);
+  }
+  for (const link of kinds.values()) link.dataset.look = "";
+  axe.configure({rules: [{id: "link-in-text-block", selector: "a[href][data-look]"}]});
+}"""
 # Contrast is by far the dearest rule, and what looks alike has the same: one of a kind is enough on
 # a page, whatever state it was seen in. How drawings are filled axe does not know.
 MARK_KINDS = """parts => {
@@ -233,6 +245,7 @@ def axe(page, parts=("html",), rules=AXE["runOnly"], contrast=True):
     """What axe finds wrong with these parts of the page as it is, as (rule, element)."""
     if not page.evaluate("'axe' in self"):
         page.evaluate(AXE_SCRIPT)
+    page.evaluate(MARK_LINKS)
     if contrast:
         page.evaluate(MARK_KINDS, list(parts))
     options = {**AXE, "runOnly": list(rules)}
