@@ -1,5 +1,7 @@
 """What the outputs of a notebook may not show, and which of them may wrap."""
 
+import re
+
 from docutils import nodes
 from sphinx.util import logging
 
@@ -28,10 +30,12 @@ def warn_of_errors(app, doctree):
 
 
 def mark_sentences(app, doctree):
-    """Name the outputs of a single line: `book.css` lets them wrap, a table keeps its columns."""
+    """Name the outputs without columns: `book.css` lets their lines wrap on a phone."""
     for block in doctree.findall(nodes.literal_block):
-        if "output" in block["classes"] and "\n" not in block.astext().strip("\n"):
-            block["classes"].append("one-line")
+        text = block.astext().strip("\n")
+        columns = "\n" in text and re.search(r"^\[|\S  ", text, re.MULTILINE)
+        if "output" in block["classes"] and not columns:
+            block["classes"].append("sentences")
 
 
 def setup(app):
