@@ -377,13 +377,13 @@ product is a path.`,
   ],
   Q: [
     "Queries",
-    "each score of its row is made from the query and one key, so the slope at the query is " +
-      "made from these keys.",
+    "each score of its row is computed from the query and one key, so the slope at the query " +
+      "is computed from these keys.",
   ],
   K: [
     "Keys",
-    "each score of its column is made from the key and one query, so the slope at the key is " +
-      "made from these queries.",
+    "each score of its column is computed from the key and one query, so the slope at the key " +
+      "is computed from these queries.",
   ],
   W: [
     "Parameters",

@@ -65,8 +65,8 @@ const SCENES = {
       "Forward: the price decides the profit on a cup and the number of cups, and both decide " +
         "the earnings.",
       "Start at the end. The earnings are the result, so their own slope is 1.",
-      "One unit more profit on each cup earns one unit for every cup that is sold. One cup more " +
-        "earns the profit on a cup.",
+      "If the profit on a cup grows by 1, every cup sold earns 1 more. If one more cup is sold, " +
+        "the stall earns the profit on one cup.",
       "The price has two paths. Multiply along each path, and add both.",
     ],
   },
@@ -117,10 +117,10 @@ dy="5"> / (e</tspan><tspan class="power" dy="-5">z</tspan><tspan dy="5"> + 1)</t
     said: [
       "Forward: the parameter makes a logit, the softmax makes a probability, and the logarithm " +
         "makes the loss.",
-      "Start at the end: the slope of the loss at itself is 1.",
+      "Start at the end. The loss is the result, so its own slope is 1.",
       "The slope of −ln p is −1 / p.",
-      "The slope of the softmax is the product of the two probabilities, p (1 − p). Multiplied, " +
-        "p cancels, and p − 1 is left.",
+      "The slope of the softmax is the product of the two probabilities, p (1 − p). If " +
+        "the two slopes are multiplied, p cancels, and p − 1 is left.",
       "The logit is 2w, so every change in w reaches it doubled.",
     ],
   },

@@ -20,7 +20,7 @@ class CostCalculator(CourseWidget):
     bytes : {1, 2, 4, 8}
         Bytes a number.
     kind : {"full", "blockwise", "window", "grouped", "linear"}
-        What is done about the cost; grouped queries go in blocks, too.
+        What is done about the cost; grouped-query attention goes in blocks, too.
     width : int
         Of the sliding window: tokens on each side.
     group : int

@@ -10,7 +10,7 @@ const KINDS = {
   full: "full attention",
   blockwise: "in blocks of 128 queries",
   window: "sliding window",
-  grouped: "grouped queries, in blocks",
+  grouped: "grouped-query attention, in blocks",
   linear: "linear attention",
 };
 const SHORT = {
@@ -339,11 +339,11 @@ ${element("p", { class: "says" }, SAYS[s.kind] ?? " ")}</div></div>`,
 <p><span class="big" data-part="story">${story(s, found)}</span>
 <span>as many FLOPs (additions and multiplications) as for a page of ${PAGE} tokens</span></p>
 <p><span class="big" data-part="reading">${waits(found.reading)}</span>
-<span>of the time, the processor waits for memory while it computes the scores and the average for a
-prompt</span></p>
+<span>of the time that the scores and the average of a prompt take, the processor waits for
+memory</span></p>
 <p><span class="big" data-part="writing">${waits(found.writing)}</span>
-<span>of the time, the processor waits for memory while it computes them for one new
-token</span></p>
+<span>of the time that they take for one new token, the processor waits for
+memory</span></p>
 ${buttons()}</div>`,
     html`<details class="more"><summary>The model, and the memory that it needs</summary>
 <div class="form"><div class="controls"><label class="wide"><span>Model</span>
@@ -367,10 +367,10 @@ ${number("fits", fits(found, s) ? "this text does" : "this text does not")}</spa
 <p class="cell">The curves show the weights of one layer and the cache of all layers, and the dashed
 line shows the memory that there is. The parameters are not counted, and d_ff is 4
 d_model.</p></div></details>`,
-    html`<p class="cell">The times are those on an H100, with 989 trillion FLOPs and 3.35 trillion
-bytes a second. Reading this prompt, the scores and the average are ${share} of the FLOPs of a
-layer. No causal mask is counted: a program that skips what such a mask forbids does half the FLOPs
-of full attention.</p>`,
+    html`<p class="cell">The times are those on an H100, with 989 trillion FLOPs a second and 3.35
+trillion bytes a second. When this prompt is read, the scores and the average are ${share} of the
+FLOPs of a layer. No causal mask is counted: a program that skips what such a mask forbids does half
+the FLOPs of full attention.</p>`,
     () => html`<div class="visually-hidden" data-part="table">${numbers(s)}</div>`,
   ];
 }

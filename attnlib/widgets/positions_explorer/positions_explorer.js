@@ -117,7 +117,8 @@ function sentences(s, now) {
   const row = now.encoding[p];
   const some = row.slice(0, 4).map(signed).join(", ") + (row.length > 4 ? ", …" : "");
   const slowest = p / base ** ((d_model - 2) / d_model);
-  const range = (rows) => `Faint is ${signed(least(rows))}, strong is ${signed(most(rows))}.`;
+  const colors = (low, high) => `The faintest color is ${low}, the strongest ${high}.`;
+  const range = (rows) => colors(signed(least(rows)), signed(most(rows)));
   const words = {
     none: {
       verdict: "All scores are equal: attention cannot tell the positions apart.",
@@ -125,8 +126,9 @@ function sentences(s, now) {
     },
     sinusoidal: {
       verdict:
-        "The scores depend mostly on the distance, but also on the position, a part of the word.",
-      encoding: ["Added to the word", `PE(${p}) = (${some}). Faint is −1, strong is 1.`],
+        "The scores depend mostly on the distance, but also on the position itself, because it " +
+        "is a part of the word’s row.",
+      encoding: ["Added to the word", `PE(${p}) = (${some}). ${colors("−1", "1")}`],
       similarity: "PE(p) · PE(p + k)",
     },
     rotary: {
@@ -162,11 +164,13 @@ function sentences(s, now) {
     encoding: words.encoding,
     similarity: [
       words.similarity ?? "Score against the offset",
-      `Offset: key minus query. Bold: the offsets that exist for position ${p}.`,
+      `Offset: key minus query. Bold: the offsets at which position ${p} has a key.`,
     ],
     scores: [
       "Scores of one word",
-      kind === "none" ? "Every score is 1.00." : `Without positions: 1.00. ${range(now.scores)}`,
+      kind === "none"
+        ? "Every score is 1.00."
+        : `Without positions every score is 1.00. ${range(now.scores)}`,
     ],
   };
 }

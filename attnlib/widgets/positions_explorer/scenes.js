@@ -268,8 +268,8 @@ const walk = ({ position }) => [
   button("on10", "10 words further", { disabled: position > 53 }),
 ];
 
-const places = (s) => [
-  range("position", html`Position <i>p</i>`, s.position, { max: 63 }),
+const places = (s, first = html`Position <i>p</i>`) => [
+  range("position", first, s.position, { max: 63 }),
   range("distance", html`Distance <i>k</i>`, s.distance, { max: 16 }),
 ];
 
@@ -354,7 +354,7 @@ export function turning(s) {
   const now = turned(s);
   const row = (values) => `(${values.map(signed).join(", ")})`;
   return [
-    html`<div class="controls two">${places(s)}
+    html`<div class="controls two">${places(s, html`Key at <i>p′</i>`)}
 <p class="buttons">${walk(s)}</p></div>`,
     html`<div class="stage">${turnedSheet(now, s)}</div>`,
     html`<div class="readout"><p class="both"><span class="query">Query at
