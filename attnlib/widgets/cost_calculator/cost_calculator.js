@@ -10,7 +10,7 @@ const KINDS = {
   full: "full attention",
   blockwise: "in blocks of 128 queries",
   window: "sliding window",
-  grouped: "grouped-query attention, in blocks",
+  grouped: "grouped-query attention",
   linear: "linear attention",
 };
 const SHORT = {
@@ -339,11 +339,11 @@ ${element("p", { class: "says" }, SAYS[s.kind] ?? " ")}</div></div>`,
 <p><span class="big" data-part="story">${story(s, found)}</span>
 <span>as many FLOPs (additions and multiplications) as for a page of ${PAGE} tokens</span></p>
 <p><span class="big" data-part="reading">${waits(found.reading)}</span>
-<span>of the time that the scores and the average of a prompt take, the processor waits for
-memory</span></p>
+<span>of the time, the processor waits for memory when it reads a prompt (scores and average
+only)</span></p>
 <p><span class="big" data-part="writing">${waits(found.writing)}</span>
-<span>of the time that they take for one new token, the processor waits for
-memory</span></p>
+<span>of the time, it waits for memory when it writes one new token (scores and average
+only)</span></p>
 ${buttons()}</div>`,
     html`<details class="more"><summary>The model, and the memory that it needs</summary>
 <div class="form"><div class="controls"><label class="wide"><span>Model</span>
