@@ -125,9 +125,7 @@ function sentences(s, now) {
       encoding: ["Nothing added", "The word is the same at every position."],
     },
     sinusoidal: {
-      verdict:
-        "The scores depend mostly on the distance, but also on the position itself, because it " +
-        "is a part of the word’s row.",
+      verdict: "The scores depend mostly on the distance, but also on the position itself.",
       encoding: ["Added to the word", `PE(${p}) = (${some}). ${colors("−1", "1")}`],
       similarity: "PE(p) · PE(p + k)",
     },
@@ -152,10 +150,7 @@ function sentences(s, now) {
       verdict:
         `Each diagonal holds one score, and before is not after. Beyond ${REACH} steps ` +
         `nothing changes.`,
-      encoding: [
-        "Added to a row of scores",
-        `A made-up table, not a learned one. ${range(blockOf(s, now))}`,
-      ],
+      encoding: ["Added to a row of scores", `This table is made up. ${range(blockOf(s, now))}`],
       similarity: "Added at each offset",
     },
   }[kind];
@@ -168,9 +163,7 @@ function sentences(s, now) {
     ],
     scores: [
       "Scores of one word",
-      kind === "none"
-        ? "Every score is 1.00."
-        : `Without positions every score is 1.00. ${range(now.scores)}`,
+      kind === "none" ? "Every score is 1.00." : `Without positions: 1.00. ${range(now.scores)}`,
     ],
   };
 }
