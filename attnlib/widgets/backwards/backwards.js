@@ -367,23 +367,23 @@ times the slope there, added over all rows.`,
   ],
   A: [
     "Weights",
-    html`in its row of <i>Z</i>, a weight is multiplied by each number of a value, and each
-product is a path.`,
+    html`in its row of <i>Z</i>, a weight is multiplied by each number of a value. So its
+slope is the sum of these numbers, each times the slope there.`,
   ],
   S: [
-    "Scores",
+    "Scaled scores",
     "a score raises its own weight and lowers the others of its row. These are two paths, " +
       "added. The slopes of a row add up to 0.",
   ],
   Q: [
     "Queries",
-    "each score of its row is computed from the query and one key, so the slope at the query " +
-      "is computed from these keys.",
+    "each scaled score of its row is computed from the query and one key. The slope at the query " +
+      "is the sum of these keys, each times the slope at its score, divided by √2.",
   ],
   K: [
     "Keys",
-    "each score of its column is computed from the key and one query, so the slope at the key " +
-      "is computed from these queries.",
+    "each scaled score of its column is computed from the key and one query. The slope at the " +
+      "key is the sum of these queries, each times the slope at its score, divided by √2.",
   ],
   W: [
     "Parameters",

@@ -64,10 +64,10 @@ const SCENES = {
     said: [
       "Forward: the price decides the profit on a cup and the number of cups, and both decide " +
         "the earnings.",
-      "Start at the end. The earnings are the result, so their own slope is 1.",
+      "Start at the end. The earnings are the result, so the slope there is 1.",
       "If the profit on a cup grows by 1, every cup sold earns 1 more. If one more cup is sold, " +
         "the stall earns the profit on one cup.",
-      "The price has two paths. Multiply along each path, and add both.",
+      "The price has two arrows. Multiply the slope of each by the slope at its end, and add both.",
     ],
   },
   model: {
@@ -117,11 +117,11 @@ dy="5"> / (e</tspan><tspan class="power" dy="-5">z</tspan><tspan dy="5"> + 1)</t
     said: [
       "Forward: the parameter makes a logit, the softmax makes a probability, and the logarithm " +
         "makes the loss.",
-      "Start at the end. The loss is the result, so its own slope is 1.",
-      "The slope of −ln p is −1 / p.",
-      "The slope of the softmax is the product of the two probabilities, p (1 − p). If " +
-        "the two slopes are multiplied, p cancels, and p − 1 is left.",
-      "The logit is 2w, so every change in w reaches it doubled.",
+      "Start at the end. The loss is the result, so the slope there is 1.",
+      "The arrow from p has the slope −1 / p.",
+      "The arrow from z has the slope p (1 − p), the product of the two probabilities. " +
+        "Multiplied by the slope at p, it leaves p − 1, because p cancels.",
+      "The logit is 2w, so the arrow from w has the slope 2.",
     ],
   },
 };

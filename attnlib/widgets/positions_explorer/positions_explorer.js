@@ -127,7 +127,7 @@ function sentences(s, now) {
     sinusoidal: {
       verdict: "The scores depend mostly on the distance, but also on the position itself.",
       encoding: ["Added to the word", `PE(${p}) = (${some}). ${colors("−1", "1")}`],
-      similarity: "PE(p) · PE(p + k)",
+      similarity: "PE(p) · PE(p + offset)",
     },
     rotary: {
       verdict: "Each diagonal holds one score: only the offset counts.",
@@ -148,7 +148,7 @@ function sentences(s, now) {
     },
     relative: {
       verdict:
-        `Each diagonal holds one score, and before is not after. Beyond ${REACH} steps ` +
+        `Each diagonal holds one score, and the two sides differ. Beyond ${REACH} steps ` +
         `nothing changes.`,
       encoding: ["Added to a row of scores", `This table is made up. ${range(blockOf(s, now))}`],
       similarity: "Added at each offset",
