@@ -29,7 +29,7 @@ def sinusoidal_positions(n, d_model, *, base=10000.0, dtype=np.float64):
         PE(p, 2i) &= \sin(p / b^{2i / d_{model}}) \\
         PE(p, 2i + 1) &= \cos(p / b^{2i / d_{model}})
 
-    Eqs. (2) and (3) of "Where am I? Positions".
+    Eqs. (3) and (4) of "Where am I? Positions".
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def rotary(
         (a, b) &\mapsto (a \cos \theta - b \sin \theta,\; a \sin \theta + b \cos \theta) \\
         \theta &= \frac{p}{s\, b^{2i / d}}, \quad\text{or}\quad \frac{p}{s} f_i
 
-    Eq. (5) of "Where am I? Positions". Queries and keys are rotated, values are not, so that the
+    Eq. (1) of "Where am I? Positions". Queries and keys are rotated, values are not, so that the
     score of a pair depends on the two positions only through the distance between them.
 
     Parameters

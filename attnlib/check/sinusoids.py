@@ -43,7 +43,7 @@ def after(convert):
 
 
 sinusoidal_positions = Checker(
-    """Check the sinusoidal positions, Eqs. (2) and (3) of "Where am I? Positions".
+    """Check the sinusoidal positions, Eqs. (3) and (4) of "Where am I? Positions".
 
     The function takes n and d_model, which is even, and returns the positions (n, d_model).
     """,

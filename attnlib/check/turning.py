@@ -38,7 +38,7 @@ def in_halves(x, positions):
 
 
 rotary = Checker(
-    """Check rotary positions, Eq. (5) of "Where am I? Positions".
+    """Check rotary positions, Eq. (1) of "Where am I? Positions".
 
     The function takes x (n, d), queries or keys, and their positions (n,); it returns x with each
     pair of neighbors turned. Pair i of a row at position p turns by p / 10000^(2i / d), i counted

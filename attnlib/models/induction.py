@@ -80,7 +80,7 @@ def held_out():
 class TokenModel:
     """An encoder that reads tokens and predicts tokens.
 
-    Embeddings plus sinusoidal positions, Eq. (1) of "Where am I? Positions"; a causal encoder,
+    Embeddings plus sinusoidal positions, Eq. (2) of "Where am I? Positions"; a causal encoder,
     Eq. (9) of "The encoder layer"; then one logit for each token of the vocabulary, Eq. (1) of
     "A model that learned to look back".
 

@@ -32,7 +32,7 @@ class PositionsExplorer(CourseWidget):
     positions. The word is (1, 0, 1, 0, ...) at length 1. Queries and keys are the inputs times
     d_model^(1/4), which the division by √d_model undoes: a scaled score is the dot product
     of two inputs, and without positions all of them are 1. Sinusoids are added to the word,
-    Eqs. (1) to (3) of "Where am I?"; rotary turns query and key, Eq. (5); ALiBi and the relative
+    Eqs. (2) to (4) of "Where am I?"; rotary turns query and key, Eq. (1); ALiBi and the relative
     bias are added to the scaled score, Eqs. (6) and (7).
 
     That is the scene "scores". In "order" dog and man change places in "dog bites man"; in "clocks"
