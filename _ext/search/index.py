@@ -109,8 +109,11 @@ def gather(node, entry, found):
         elif "cell_output" in child.get("classes", ()):
             entry["lines"] += map(line, child.findall(nodes.caption))
         elif isinstance(child, TEXTS):
-            is_source = isinstance(node, nodes.citation)
-            entry["lines"] += [line(child)] if is_source else SENTENCE.split(line(child))
+            said = line(child)
+            if isinstance(node, nodes.citation):  # its heading is the title
+                entry["lines"].append(said.replace(f"{entry['heading']}. ", ""))
+            else:
+                entry["lines"] += SENTENCE.split(said)
             links = (link.get("refuri", "") for link in child.findall(nodes.reference))
             entry["terms"] += [link.partition("#")[2] for link in links if "#term-" in link]
         else:

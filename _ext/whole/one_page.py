@@ -11,6 +11,10 @@ ARTICLE = re.compile(r'<article id="furo-main-content">(.*?)</article>', re.DOTA
 FOR_SCRIPTS = re.compile(
     r' data-(?:state|exercise)="[^"]*"|<template data-of.*?</template>\s*', re.DOTALL
 )
+# A whole source for the pointer, once for each mention: the page of references has it.
+SOURCE = re.compile(
+    r'(<a class="reference internal" href="[^"]*references\.html#[^"]*") title="[^"]*"'
+)
 OWN = re.compile(
     r'(?<= )(id|for|list|aria-labelledby|aria-describedby|aria-controls|headers)="([^"]+)"'
 )
@@ -47,7 +51,7 @@ def adopted(text, page, pages, lower=0):
             return f'{match[1]}="{file}{anchor and "#"}{anchor}"'
         return f'{match[1]}="#{place(target)}{anchor and "-"}{anchor}"'
 
-    text = FOR_SCRIPTS.sub("", ARTICLE.search(text)[1])
+    text = FOR_SCRIPTS.sub("", SOURCE.sub(r"\1", ARTICLE.search(text)[1]))
     text = LINK.sub(link, OWN.sub(renamed, text))
     text = PAINT.sub(rf"url(\1#{place(page)}-", text)
     return HEADING.sub(lambda match: f"{match[1]}{int(match[2]) + lower}", text)
