@@ -84,7 +84,10 @@ def prompt_of(node):
 
 
 class JoinHidden(SphinxPostTransform):
-    """Let neighboring hidden cells with one prompt be one cell, before MyST-NB hides parts."""
+    """Let neighboring hidden cells with one prompt be one cell, before MyST-NB hides parts.
+
+    A cell that checks has a class, because it stands closer to its neighbors.
+    """
 
     default_priority = 197
 
@@ -97,6 +100,8 @@ class JoinHidden(SphinxPostTransform):
             if same and len(cell) == 1 and not is_cell(cell):
                 after[0].insert(0, cell[0].children)
                 cell.parent.remove(cell)
+            elif prompt_of(cell).startswith(CHECKED):
+                cell["classes"].append("checks")
 
 
 def hides_code(node):
@@ -132,6 +137,7 @@ class CodeOfPictures(SphinxPostTransform):
                 code += each.children.pop(0)
             del siblings[first:last], cell["hide_mode"]
             cell += code
+            cell["classes"].append("has-code")
 
 
 class FoldAnswers(SphinxPostTransform):

@@ -55,6 +55,7 @@ def add_facts(app, doctree):
         return
     app.env.metadata[app.env.docname]["tocdepth"] = 2  # the contents at the side stay short
     title = next(doctree.findall(nodes.title))
+    title.parent["classes"].append("chapter")
     title.parent.insert(1, nodes.raw("", facts(chapter), format="html"))
 
 

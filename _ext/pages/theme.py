@@ -25,10 +25,12 @@ TEMPLATES = {
         '<div class="article-container">': '<div class="article-container" role="main">',
         '<article role="main"': "<article",
         # On a phone the header says which page this is, and leads back to its top.
-        '<div class="brand">{{ docstitle if docstitle else project }}</div></a>': (
-            '<div class="brand">{{ docstitle }}</div></a>{% if pagename != master_doc %}'
-            '<a class="here" href="#" aria-label="{{ title|striptags|e }}: to its top">{{ title }}'
-            "</a>{% endif %}"
+        '<a href="{{ pathto(master_doc) }}"><div class="brand">'
+        "{{ docstitle if docstitle else project }}</div></a>": (
+            '<a href="{{ pathto(master_doc) }}"{% if pagename != master_doc %} class="above"'
+            '{% endif %}><div class="brand">{{ docstitle }}</div></a>'
+            '{% if pagename != master_doc %}<a class="here" href="#" '
+            'aria-label="{{ title|striptags|e }}: to its top">{{ title }}</a>{% endif %}'
         ),
         '<div class="theme-toggle-container theme-toggle-header">': (
             '<a class="search-icon" href="{{ pathto("search") }}" aria-label="Search" data-search>'

@@ -400,6 +400,7 @@
       fill(math);
     });
     math.append(button);
+    math.classList.add("has-button");
   }
   menu.addEventListener("toggle", (event) => {
     opener.setAttribute("aria-expanded", event.newState === "open");

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SITE, Slow, serve
-from tests.site.harness import PLACES, awake
+from tests.site.harness import PLACES, awake, wake
 from tests.site.looks import (
     AGAIN,
     ALL,
@@ -194,10 +194,12 @@ LONG = "chapters/08-the-encoder-layer.html"
 ALIVE = "[...document.querySelectorAll('.widget-slot')].map(slot => slot.model !== undefined)"
 
 
-def test_a_class_of_the_page_or_a_role_styles_little_anew(browser, site):
-    """Furo gives <html> a class as the reader scrolls, and wide boxes get a role."""
-    page = browser.new_page()
-    page.goto(f"{site}/{LONG}")
+def test_what_changes_on_a_page_styles_little_anew(browser, site):
+    """Furo gives <html> a class as the reader scrolls, wide boxes get a role, a widget redraws.
+
+    With one rule like `article:has(...)` each step of a slider would style the whole page.
+    """
+    page = wake(browser.new_page(), f"{site}/{LONG}")
     page.wait_for_load_state("networkidle")
     page.evaluate(f"document.fonts.ready.then(() => {FRAME})")  # a face that comes styles all
     events, ended = [], []
@@ -211,6 +213,10 @@ def test_a_class_of_the_page_or_a_role_styles_little_anew(browser, site):
             document.documentElement.classList.toggle("show-back-to-top");
             await {FRAME};
             document.querySelectorAll("pre").forEach(box => box.setAttribute("role", "none"));
+            await {FRAME};
+            const slider = document.querySelector(".abh-flow [name=moment]");
+            slider.value = 3.5;
+            slider.dispatchEvent(new Event("input", {{bubbles: true}}));
             await {FRAME};
         }}"""
     )

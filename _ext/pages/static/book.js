@@ -316,6 +316,7 @@ async function bringToLife(list) {
   const { progress, record, takeBack } = await self.importShared("kit");
   const boxes = [...list.querySelectorAll("li")].map(boxed);
   const id = (at) => `${list.id}/${at + 1}`;
+  list.classList.add("alive");
   const show = () => {
     const known = progress() ?? [];
     boxes.forEach((box, at) => {
@@ -333,3 +334,19 @@ async function bringToLife(list) {
 addEventListener("DOMContentLoaded", () => {
   if (self.importShared) document.querySelectorAll(".goals").forEach(bringToLife);
 });
+
+/** The finding of a page waits while a guess is alive and none has an answer. */
+function letWait(finding, guesses) {
+  const any = (selector) => guesses.some((guess) => guess.querySelector(selector));
+  const look = () =>
+    finding.classList.toggle(
+      "waits",
+      any("button:enabled") && !any('[aria-pressed="true"], .shown'),
+    );
+  const observer = new MutationObserver(look);
+  const changes = { attributes: true, childList: true, subtree: true };
+  for (const guess of guesses) observer.observe(guess, changes);
+}
+
+for (const finding of document.querySelectorAll(".finding"))
+  letWait(finding, [...document.querySelectorAll('[data-widget="Guess"]')]);

@@ -41,7 +41,11 @@ import { find, keyOf, N_HEADS, N_LAYERS, rowsOf, stateOf } from "./reading.js";
 import { search } from "./search.js";
 import { unpacked } from "./seen.js";
 
-export const layout = "abh-instrument";
+export const layout = ({ view, compact }) => [
+  "abh-instrument",
+  `view-${view}`,
+  compact && "compact",
+];
 
 const VIEWS = { heads, path, search, lengths, parts }; // a page has only those that it shows
 const IDLE = {
@@ -115,7 +119,7 @@ export function picture(s) {
   const now = standing(s);
   const one = VIEWS[s.view];
   return [
-    html`<div class="entry${s.compact && " small"}">${one
+    html`<div class="entry${one.fields(s).length > 1 && " two-fields"}">${one
       .fields(s)
       .map((field) => entry(s, field))}</div>`,
     loading(s, now),

@@ -297,6 +297,8 @@ export const shared = {
   stage: (stage, s) => plan(s).stages.some(({ id }) => id === stage),
 };
 
+export const layout = (s) => [`size-${size(plan(s))}`, writes(s) && "writing"];
+
 export const label = ({ tokens, layer, memory, vocabulary, embeddings }) =>
   `Flow: the way of ${tokens.join(" ")} through ${
     memory.length
@@ -325,7 +327,7 @@ export function picture(s) {
     ]);
     return element(
       "div",
-      { class: falls ? "river falls" : "river lies", "data-size": size(flow) },
+      { class: falls ? "river falls" : "river lies" },
       element("svg", { viewBox: `0 0 ${width} ${height}`, ...all }, drawn),
     );
   };

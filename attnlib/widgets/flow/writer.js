@@ -97,7 +97,7 @@ function account(s, flow) {
   const [after] = flow.s.tokens;
   const switches = Object.entries(PARTS).map(
     ([name, called]) =>
-      html`<th scope="col"><label>${element("input", {
+      html`<th scope="col" class="switch"><label>${element("input", {
         type: "checkbox",
         name,
         checked: s[name],

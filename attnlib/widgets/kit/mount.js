@@ -18,7 +18,7 @@ const GLIDE = 1000; // milliseconds
  * are part of every state. The rest is what the widget's module exports:
  *   pageState       a state of the page alone, which no trait holds; nothing unless given
  *   label(state)    its name for those who do not see it
- *   layout          a class that says how its parts stand to each other
+ *   layout          classes that say how its parts stand to each other; may depend on the state
  *   picture(state)  its sections, one element each; a function is a section for the ear alone,
  *                   drawn when things have been quiet for a moment
  *   code(state)     the lines of NumPy behind "Copy as NumPy"
@@ -35,16 +35,17 @@ export function widget(name, module, bounds) {
   const { label = () => words, layout = "", picture, pose } = module;
   const pageState = { ...module.pageState, ...(pose && { moving: null }), bounds };
 
+  const own = `abh abh-${words.toLowerCase().replaceAll(" ", "-")}`;
+  const kind = (state) =>
+    [own, typeof layout === "function" ? layout(state) : layout].flat().filter(Boolean).join(" ");
+
   /** The widget as it stands: what a page shows until it is alive, and what it goes on from. */
   function still(traits) {
     const state = { ...pageState, ...traits };
     const sections = picture(state).map((section) =>
       typeof section === "function" ? section() : section,
     );
-    const kind = ["abh", `abh-${words.toLowerCase().replaceAll(" ", "-")}`, layout]
-      .join(" ")
-      .trim();
-    return String(html`<div class="${kind}"><fieldset disabled
+    return String(html`<div class="${kind(state)}"><fieldset disabled
 aria-label="${label(state)}">${sections}
 <p class="message" role="status"></p></fieldset></div>`);
   }
@@ -53,7 +54,8 @@ aria-label="${label(state)}">${sections}
     ...module,
     bounds,
     still,
-    render: ({ model, el }) => mount({ ...module, bounds, pageState, label, still }, model, el),
+    render: ({ model, el }) =>
+      mount({ ...module, bounds, pageState, label, kind, still }, model, el),
   };
 }
 
@@ -116,7 +118,7 @@ function morph(old, next) {
  *   redraw()                draws, although no state has changed
  *   say(text)               a plain message under the widget; "" clears it
  */
-function mount({ bounds, pageState, label, picture, still, code, pose, live }, model, el) {
+function mount({ bounds, pageState, label, kind, picture, still, code, pose, live }, model, el) {
   const traits = () =>
     Object.fromEntries(Object.keys(bounds).map((name) => [name, model.get(name)]));
   const start = { ...pageState, ...traits() };
@@ -149,6 +151,7 @@ function mount({ bounds, pageState, label, picture, still, code, pose, live }, m
     const state = view.state();
     const sections = picture(state);
     fieldset.ariaLabel = label(state);
+    if (root.className !== kind(state)) root.className = kind(state);
     if (sections.length + 1 !== fieldset.children.length) {
       template.innerHTML = still(state); // another scene has other parts
       fieldset.replaceChildren(...template.content.querySelector("fieldset").childNodes);

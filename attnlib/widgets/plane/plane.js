@@ -41,6 +41,11 @@ export const pageState = { pointed: -1, trail: false, until: null, lens: null };
 
 const learns = ({ scene }) => scene === "learning";
 const isPriced = ({ scene }) => "prices" in SCENES[scene];
+export const layout = (s) => [
+  `scene-${s.scene}`,
+  s.compact && "compact",
+  SCENES[s.scene]?.alone && "alone",
+];
 export const pose = (s) => (learns(s) ? learnedMatrix(s) : poseOf(s));
 export const compute = (s) => (learns(s) ? learned(s) : computed(s));
 export const chain = chainOf;

@@ -310,11 +310,12 @@ function baseSlider(s, more = {}) {
     value: stop,
     "aria-valuetext": base,
   };
-  return html`<label><span>Base <b
+  return html`<label${more.disabled && html` class="idle"`}><span>Base <b
 class="number">${base}</b></span>${element("input", { ...all, ...more })}</label>`;
 }
 
 /** What the scenes that move compute, and what their pictures glide over. */
+export const layout = ({ scene }) => `scene-${scene}`;
 export const pose = poseOf;
 export const scenes = (s) => ({ order: order(s), clocks: hands(s), turned: turned(s) });
 
@@ -331,7 +332,7 @@ function scoring(s) {
     const idle = name !== "position" && !USES[s.kind].includes(name);
     return element(
       "label",
-      { class: name === "position" && "main" },
+      { class: name === "position" ? "main" : idle && "idle" },
       html`<span>${title} <b class="number">${value}</b></span>`,
       slider(name, s, { ...more, disabled: idle }),
     );

@@ -165,16 +165,15 @@ export function picture(s) {
   const answer = html`<b>${sum}</b> ${prose(s.explanation)}`;
   const fields = s.worked
     ? html`<p class="worked">${worked(s, (i) => blank(s, i, judged.wrong))}</p>`
-    : html`<div class="fields">${s.labels.map((_, i) => field(s, i, judged.wrong))}</div>`;
+    : html`<div class="fields" data-fields="${s.labels.length}">${s.labels.map((_, i) => field(s, i, judged.wrong))}</div>`;
   return [
     html`<p class="question">${prose(s.question)}</p>`,
-    html`<form class="ask" data-lm-suppress-shortcuts="true" autocomplete="off">${fields}
+    html`<form class="ask${s.checked && " checked"}" data-lm-suppress-shortcuts="true" autocomplete="off">${fields}
 <p class="buttons"><button type="submit" name="check">Check</button>
 <button type="button" name="reveal">Reveal</button>
 <button type="button" name="reset">Reset</button>
 <span class="done${done && " shown"}" data-part="done">✓ done</span></p>
-<p role="status" data-part="verdict"
-class="${s.checked ? "kept" : ""}">${verdict(s, judged)}</p></form>`,
+<p role="status" data-part="verdict">${verdict(s, judged)}</p></form>`,
     statusLine("answer", s.revealed && answer, { Answer: answer }),
   ];
 }

@@ -9,6 +9,7 @@ import { add, differing, exported, read } from "./file.js";
 // What the reader is asked: nothing, "erase", or "file", whose content is then `found`.
 export const pageState = { asked: "", found: null, others: 0 };
 export const shared = false;
+export const layout = ({ form }) => `form-${form}`;
 export const label = () => "Your progress";
 
 const FILE = "attention-by-hand-progress.json";

@@ -9,7 +9,7 @@ import { walks } from "./walks.js";
 const SCENES = { walks, coins, gap, sizes };
 
 export const shared = { scene: false }; // a picture stays the picture it is
-export const layout = "abh-instrument abh-beside";
+export const layout = ({ scene }) => ["abh-instrument", "abh-beside", `scene-${scene}`];
 export const label = (s) => `Scaling explorer: ${SCENES[s.scene].label}`;
 
 /** What can glide: d_k as a number of doublings, how far the scores are divided, and the gap. */
