@@ -165,7 +165,9 @@ export function picture(s) {
   const answer = html`<b>${sum}</b> ${prose(s.explanation)}`;
   const fields = s.worked
     ? html`<p class="worked">${worked(s, (i) => blank(s, i, judged.wrong))}</p>`
-    : html`<div class="fields" data-fields="${s.labels.length}">${s.labels.map((_, i) => field(s, i, judged.wrong))}</div>`;
+    : html`<div class="fields" data-fields="${s.labels.length}">${s.labels.map((_, i) =>
+        field(s, i, judged.wrong),
+      )}</div>`;
   return [
     html`<p class="question">${prose(s.question)}</p>`,
     html`<form class="ask${s.checked && " checked"}" data-lm-suppress-shortcuts="true" autocomplete="off">${fields}

@@ -161,7 +161,7 @@ ${slider("Slide the vector size,", s.d_k)}
 <span>largest weight:
 <b class="key" data-part="first">${winners(weights, largest)}</b></span></p>
 <p><span class="big size" data-part="typical">±${(root * found.factor).toPrecision(2)}</span>
-<span>usual distance from 0 (shaded): ${size}</span></p>
+<span>typical size (shaded): ${size}</span></p>
 ${buttons(html`<button type="button" name="again">Toss all the coins again</button>`)}</div>`,
     () =>
       html`<div class="visually-hidden">${table(
