@@ -14,6 +14,7 @@ its key, so that `book.js` can open it once the prediction is made.
 """
 
 import html
+import re
 from itertools import groupby
 
 from docutils import nodes
@@ -27,6 +28,7 @@ from _ext import notebook
 
 ANSWER = "Answer"  # the title of one that has none of its own
 CHECKED = "Checked: "
+WIDE = re.compile(r'data-widget="(Flow|Writer)"')  # wider than the text, as `book.css` says
 
 
 class Dropdown(Admonition):
@@ -137,7 +139,8 @@ class CodeOfPictures(SphinxPostTransform):
                 code += each.children.pop(0)
             del siblings[first:last], cell["hide_mode"]
             cell += code
-            cell["classes"].append("has-code")
+            wide = any(WIDE.search(raw.astext()) for raw in cell.findall(nodes.raw))
+            cell["classes"] += ["has-code", "wide"] if wide else ["has-code"]
 
 
 class FoldAnswers(SphinxPostTransform):

@@ -28,9 +28,10 @@ VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
 NAMES = (nodes.literal, addnodes.desc_name)
 # As much as a line of a phone has room for.
 VECTOR = re.compile(r"\([−\d.,+·/_ ]{3,28}\)")
-# A product, what a sign gives, what a word counts: no line starts within one.
+# A product, what a sign gives, what a word counts, a number and its unit: no line starts within.
 WHOLE = re.compile(
     r"(?<=[\d)]) · (?=[\d(])|[=≈½] (?=[−\d_(])|\b([Ll]ayer|[Hh]ead) (?=\d)|\bEqs?\. $"
+    r"|(?<=\d) (?=(m?s|min|h|[KMG]i?B)\b)"
 )
 
 
@@ -53,6 +54,11 @@ class Tables(SphinxPostTransform):
                 table["classes"] += [f"columns-{n}" for n in least if len(rows[0]) >= n]
             if len(rows[0]) in (4, 5) and max(len(row[-2].astext()) for row in rows) > 30:
                 table["classes"].append("two-lines")
+            longest = [
+                max(len(cell.astext()) for cell in column) for column in zip(*rows, strict=False)
+            ]
+            if len(longest) == 3 and longest[1] > 100 and longest[2] < 40:
+                table["classes"].append("long-middle")
 
 
 class SampleWords(SphinxPostTransform):

@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from _ext.course.contents import chapter_at
 
-KINDS = {"lead", "finding", "goals"}
+KINDS = {"lead", "finding", "goals", "jump"}
 
 
 class Box(SphinxDirective):

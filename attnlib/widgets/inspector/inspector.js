@@ -237,7 +237,8 @@ function result(s, read) {
   const title = !off.length
     ? "All heads as they are"
     : html`Head${off.length > 1 && "s"} ${list.join(", ")} ${DONE[s.how]}`;
-  const bar = (p, kind) => element("i", { class: kind, style: `--p: ${p.toFixed(4)}` });
+  const most = Math.max(...(rows ?? []).flatMap(([, after, before]) => [after, before]));
+  const bar = (p, kind) => element("i", { class: kind, style: `--p: ${(p / most).toFixed(4)}` });
   const row = ([word, after, before]) =>
     html`<tr><th scope="row">${word === "¶" ? "(the end)" : word}</th><td class="pair"
 aria-hidden="true">${bar(before, "before")}${bar(after, "after")}</td><td class="number"><span
@@ -267,11 +268,18 @@ function partsOf({ parts }) {
   return names.map(([name, head], i) => [name, parts[i], head]);
 }
 
+/** The longest bar: one that is far longer than all others ends at a gap, so that these are seen. */
+function longest(values) {
+  const [most, second = most] = values.map(Math.abs).sort((a, b) => b - a);
+  return most > 4 * second ? 2 * second : most;
+}
+
 /** A bar to the right of the middle for what adds, and to the left for what takes away. */
 function balance(x, most) {
-  const length = Math.min(Math.abs(x) / most, 1).toFixed(3);
-  return html`<span class="balance ${x < 0 ? "less" : "more"}" aria-hidden="true"><i
-style="--x: ${length}"></i></span>`;
+  const length = Math.abs(x) / most;
+  const kind = `balance ${x < 0 ? "less" : "more"}${length > 1 ? " cut" : ""}`;
+  return html`<span class="${kind}" aria-hidden="true"><i
+style="--x: ${Math.min(length, 1).toFixed(3)}"></i></span>`;
 }
 
 function chooser(s, read) {
@@ -302,7 +310,8 @@ function ledger(s, read) {
         : "The ledger appears here once the model has read the text."
     }</p></div>`;
   const parts = partsOf(found);
-  const most = Math.max(...parts.map(([, x]) => Math.abs(x)));
+  const most = longest(parts.map(([, x]) => x));
+  const isCut = parts.some(([, x]) => Math.abs(x) > most);
   const sum = parts.reduce((total, [, x]) => total + x, 0);
   const row = ([name, x, head]) => {
     const isOpen = head >= 0 && s.head === head + 1;
@@ -326,7 +335,9 @@ function ledger(s, read) {
   return html`<div class="ledger" data-part="ledger"><table><tbody>${parts.map(
     row,
   )}</tbody><tfoot><tr><th scope="row">sum${s.against ? "" : ": the logit"}</th><td></td><td
-class="number"><b>${signed(sum)}</b></td></tr></tfoot></table></div>`;
+class="number"><b>${signed(sum)}</b></td></tr></tfoot></table>${
+    isCut && html`<p class="note">The bar with a gap is longer than it is drawn.</p>`
+  }</div>`;
 }
 
 /** An opened head: from which tokens its number came. */

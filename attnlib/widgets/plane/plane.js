@@ -501,8 +501,9 @@ export function live(view) {
   const follow = (event) => {
     const { target } = event;
     const found = pointedAt(target);
+    const onLine = found < 0 && sheet()?.contains(target) && !target.closest(".word");
     point(
-      found < 0 && sheet()?.contains(target) ? nearest(event) : found,
+      onLine ? nearest(event) : found, // at the ring of the query all lines meet
       Boolean(target.closest('[name="sharpness"]')),
     );
   };
