@@ -170,7 +170,8 @@ export function picture(s) {
       )}</div>`;
   return [
     html`<p class="question">${prose(s.question)}</p>`,
-    html`<form class="ask${s.checked && " checked"}" data-lm-suppress-shortcuts="true" autocomplete="off">${fields}
+    html`<form class="ask${s.checked && " checked"}" data-lm-suppress-shortcuts="true"
+autocomplete="off">${fields}
 <p class="buttons"><button type="submit" name="check">Check</button>
 <button type="button" name="reveal">Reveal</button>
 <button type="button" name="reset">Reset</button>
