@@ -24,7 +24,9 @@ CALL = "self.setBookIndex("  # search.js has it
 TEXTS = (nodes.paragraph, nodes.caption, nodes.row, nodes.math_block)
 UNREAD = (nodes.raw, nodes.comment, nodes.title, nodes.term, addnodes.desc_signature)
 UNREAD += (HideCodeCellNode, nodes.label)
-LISTS = {"part", "begin"}  # of chapters, on the start page
+LISTS = {"part", "begin", "jump"}  # of chapters on the start page, of the parts of a page
+# Where a source is: nobody searches for it, and numbers are what compresses least.
+PLACE = re.compile(r"( *arXiv:[\d.]+\d\.?|,? *https?://[^\s,]+)+")
 SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[“\"(]?[A-Z])")
 
 SYMBOLS = {
@@ -111,7 +113,8 @@ def gather(node, entry, found):
         elif isinstance(child, TEXTS):
             said = line(child)
             if isinstance(node, nodes.citation):  # its heading is the title
-                entry["lines"].append(said.replace(f"{entry['heading']}. ", ""))
+                said = PLACE.sub("", said.replace(f"{entry['heading']}. ", ""))
+                entry["lines"].append(said)
             else:
                 entry["lines"] += SENTENCE.split(said)
             links = (link.get("refuri", "") for link in child.findall(nodes.reference))

@@ -268,7 +268,7 @@ function partsOf({ parts }) {
   return names.map(([name, head], i) => [name, parts[i], head]);
 }
 
-/** The longest bar: one that is far longer than all others ends at a gap, so that these are seen. */
+/** What the longest bar shows: one far longer than all others has a gap, so that those are seen. */
 function longest(values) {
   const [most, second = most] = values.map(Math.abs).sort((a, b) => b - a);
   return most > 4 * second ? 2 * second : most;
