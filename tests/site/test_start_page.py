@@ -106,7 +106,8 @@ def test_what_the_page_says_needs_no_other_page():
 def test_every_chapter_is_listed_once_with_its_minutes():
     rows = soup("index.html").select(".part li")
     chapters = course.read()
-    assert [row.get_text(" ", strip=True).replace("“", '"').replace("”", '"') for row in rows] == [
+    typed = str.maketrans({"“": '"', "”": '"', "\N{NO-BREAK SPACE}": " "})
+    assert [row.get_text(" ", strip=True).translate(typed) for row in rows] == [
         f"{c.heading} {c.reading} + {c.practice} min" for c in chapters
     ]
     chosen = soup("index.html").select(":is(.part, .begin) a[href*=chapters]")
