@@ -15,10 +15,8 @@ FOR_SCRIPTS = re.compile(
 SOURCE = re.compile(
     r'(<a class="reference internal" href="[^"]*references\.html#[^"]*") title="[^"]*"'
 )
-OWN = re.compile(
-    r'(?<= )(id|for|list|aria-labelledby|aria-describedby|aria-controls|headers)="([^"]+)"'
-)
-LINK = re.compile(r'(?<= )((?:xlink:)?href|src)="([^":]+)"')  # no other site's
+OWN = re.compile(r' (id|for|list|aria-labelledby|aria-describedby|aria-controls|headers)="([^"]+)"')
+LINK = re.compile(r' ((?:xlink:)?href|src)="([^":]+)"')  # no other site's
 PAINT = re.compile(r"url\((&quot;|&#39;)?#")
 HEADING = re.compile(r"(</?h)([1-5])\b")
 
@@ -37,7 +35,7 @@ def adopted(text, page, pages, lower=0):
 
     def renamed(match):
         names = " ".join(f"{place(page)}-{name}" for name in match[2].split())
-        return f'{match[1]}="{names}"'
+        return f' {match[1]}="{names}"'
 
     def link(match):
         path, _, anchor = match[2].partition("#")
@@ -48,8 +46,8 @@ def adopted(text, page, pages, lower=0):
         )
         target = file.removesuffix(".html")
         if target not in pages:
-            return f'{match[1]}="{file}{anchor and "#"}{anchor}"'
-        return f'{match[1]}="#{place(target)}{anchor and "-"}{anchor}"'
+            return f' {match[1]}="{file}{anchor and "#"}{anchor}"'
+        return f' {match[1]}="#{place(target)}{anchor and "-"}{anchor}"'
 
     text = FOR_SCRIPTS.sub("", SOURCE.sub(r"\1", ARTICLE.search(text)[1]))
     text = LINK.sub(link, OWN.sub(renamed, text))
