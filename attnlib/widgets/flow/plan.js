@@ -292,9 +292,8 @@ const ASKED = {
     "The {Q:queries} come from the words that ask. The {K:keys} and the {V:values} come from " +
     "the memory.",
   whole:
-    "The two texts meet in only three places: where a {A:query is multiplied by a key}, where " +
-    "the exponentials of a row are divided by their sum, and where {V:values are averaged} (the " +
-    "ribbons).",
+    "The two texts meet in only two places: where a {A:query is multiplied by a key}, and where " +
+    "{V:values are averaged} (the ribbons).",
 };
 
 const GIVEN = [
