@@ -528,9 +528,10 @@ class Server:
         for request, new, _, before in parts:
             n = 1
             if request.kept == before:  # the last token of the text, and what was drafted after it
-                u = chance(s.seed + 7919, request.number * LONGEST + request.known)
-                accepted = sum(u < ACCEPTED**j for j in range(1, new))
-                n = min(1 + accepted, request.output - request.written)
+                if new > 1:
+                    u = chance(s.seed + 7919, request.number * LONGEST + request.known)
+                    accepted = sum(u < ACCEPTED**j for j in range(1, new))
+                    n = min(1 + accepted, request.output - request.written)
                 request.computed += new
                 request.rejected += new - n
                 request.kept += n
