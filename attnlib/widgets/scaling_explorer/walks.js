@@ -158,7 +158,7 @@ ${slider("Slide the vector size,", s.d_k)}
     html`<div class="picture walks">${drawing(s, now, found)}</div>`,
     html`<div class="readout">
 <p><span class="big" data-part="largest">${largest.toFixed(2)}</span>
-<span>largest weight:
+<span>top weight, on
 <b class="key" data-part="first">${winners(weights, largest)}</b></span></p>
 <p><span class="big size" data-part="typical">±${(root * found.factor).toPrecision(2)}</span>
 <span>typical size (shaded): ${size}</span></p>
