@@ -302,7 +302,7 @@ def term_plan(chapters):
         f"takes {hours(max(map(minutes, planned)))}."
     )
     head = ["| week | chapter | exercise | what must click | minutes |", "|---|---|---|---|---|"]
-    table = [":::{table}", ":widths: 19 11 21 35 14", "", *head, *lines, ":::", ""]
+    table = [":::{table}", ":widths: 19 11 19 35 16", "", *head, *lines, ":::", ""]
     return "\n".join([said, "", *table])
 
 

@@ -71,7 +71,7 @@ def test_a_row_alone_tells_how_far_scores_are_apart():
     assert said["weight"] == "b gets 0.25"
     assert said["exponential"].startswith("0.25 ÷ 0.5 ≈ 0.5")
     assert said["divided"] == "ln 0.5: a score about 0.7 lower than that of a"
-    assert "queries and keys were not" in said["score"]
+    assert "no queries and keys" in said["score"]
     ladder = [text.get_text() for text in panel(viewer, 0, 1).svg("text")][3:]
     assert ladder == ["a", "0.50", "0.7", "b", "0.25", "0", "c", "0.25", "0"]
     assert "too little to be recorded" in lines(panel(viewer, 0, 3))["weight"]

@@ -74,7 +74,7 @@ def test_the_table_compares_with_each_idea_alone():
         tokens, first, between = texts(row, "td")
         assert tokens == f"{noticed['throughput']:,.0f}"
         for said, time in ((first, noticed["first"][0]), (between, noticed["between"][1])):
-            assert said == f"{1000 * time:.{int(time < 0.01)}f} ms"
+            assert said == f"{1000 * time:.{int(time < 0.01)}f}\N{NO-BREAK SPACE}ms"
 
 
 def test_settings_of_the_page_are_accepted_by_the_simulation():

@@ -2,7 +2,7 @@
  * CostCalculator: the roofline of a processor, with what reading a prompt and writing a token get
  * out of it; folded, the model, and bytes against tokens for every kind of attention.
  */
-import { buttons, element, html, line, select, sheet, table, text } from "../kit/markup.js";
+import { buttons, element, html, line, prose, select, sheet, table, text } from "../kit/markup.js";
 
 export const layout = "abh-instrument";
 
@@ -348,7 +348,7 @@ ${buttons()}</div>`,
     html`<details class="more"><summary>The model, and the memory that it needs</summary>
 <div class="form"><div class="controls"><label class="wide"><span>Model</span>
 ${select("model", MODELS, sizes in MODELS ? sizes : "")}</label>
-${field("d_model", "d_model")}${field("n_heads", "Heads")}${field("n_layers", "Layers")}
+${field("d_model", prose("d_model"))}${field("n_heads", "Heads")}${field("n_layers", "Layers")}
 <label><span>Bytes a number</span>
 ${select("bytes", BYTES, s.bytes)}</label>
 ${field("memory", "Memory, GB")}</div>
@@ -365,8 +365,9 @@ ${number("share", share)}</span></p>
 <span>tokens at most fit into the memory;
 ${number("fits", fits(found, s) ? "this text does" : "this text does not")}</span></p></div>
 <p class="cell">The curves show the weights of one layer and the cache of all layers, and the dashed
-line shows the memory that there is. The parameters are not counted, and d_ff is 4
-d_model.</p></div></details>`,
+line shows the memory that there is. The parameters are not counted, and ${prose(
+      "d_ff is 4 d_model",
+    )}.</p></div></details>`,
     html`<p class="cell">The times are those on an H100, with 989 trillion FLOPs a second and 3.35
 trillion bytes a second. When this prompt is read, the scores and the average are ${share} of the
 FLOPs of a layer. No causal mask is counted: a program that skips what such a mask forbids does half

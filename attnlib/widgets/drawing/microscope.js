@@ -322,10 +322,7 @@ ${
 of ${names[rival]}`,
   )
 }
-${line(
-  "score",
-  "not known: the model’s weights were recorded, its queries and keys were not",
-)}</div>`;
+${line("score", "not known: this picture has the weights, but no queries and keys")}</div>`;
 }
 
 /**

@@ -275,10 +275,11 @@ class="number">${two(likeness)}</b>. What moved most:</p>
 function picture(s, at) {
   const now = compute(s, at);
   const { tokens } = now;
+  const waits = now.stale && " waits"; // it is still the sentence before
   const largest = two(now.weights[now.row][Math.max(now.top, 0)]);
   const key = [s.layer, s.head, now.row, now.top, largest, now.reading.text].join();
   const why = !s.compact && html`<button type="button" name="why">Why?</button>`;
-  const statement = html`<div class="telling"><p class="said" role="status"
+  const statement = html`<div class="telling${waits}"><p class="said" role="status"
 data-part="said">${element("span", { "data-key": key }, summary(s, now))}</p>${why}</div>`;
   const ear = () =>
     html`<div class="visually-hidden" data-part="table">${
@@ -303,11 +304,11 @@ data-part="said">${element("span", { "data-key": key }, summary(s, now))}</p>${w
   return [
     ladder(s, now),
     statement,
-    html`<div class="without" role="status" data-part="without">${note(now)}</div>`,
-    html`<div class="atlas"><p class="note">All 72 heads: layers in rows, heads in columns</p><div
-class="scroll">${grid(drawnHeads(now), s.layer, s.head)}</div>
+    html`<div class="without${waits}" role="status" data-part="without">${note(now)}</div>`,
+    html`<div class="atlas${waits}"><p
+class="note">All 72 heads: layers in rows, heads in columns</p><div class="scroll">${grid(drawnHeads(now), s.layer, s.head)}</div>
 ${tries("Heads worth a look", "Worth a look", known)}</div>`,
-    html`<div class="large">${sheet(
+    html`<div class="large${waits}">${sheet(
       "heat",
       HEAT.width,
       HEAT.height,

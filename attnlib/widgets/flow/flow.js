@@ -5,7 +5,7 @@
  * change these two, so every moment can be drawn, at build as in the page. There are two sheets,
  * one that lies and one that falls; style shows the one for which there is room.
  */
-import { buttons, element, html, select } from "../kit/markup.js";
+import { buttons, element, html, prose, select } from "../kit/markup.js";
 import { liveMicroscope, openMicroscope, weightPanel } from "../drawing/microscope.js";
 import { numpyArray, plain, range, words, wordVector } from "../kit/numbers.js";
 import { crossed, size } from "./layout.js";
@@ -64,7 +64,7 @@ const rowsOf = (given) => (Array.isArray(given[0]) ? given : [given]);
 
 /** Text in which {Q:roles} have their colors. */
 const ROLES = { Q: "query", K: "key", V: "value", A: "weight" };
-const spoken = (says, tag = "b", inner = (piece) => piece) =>
+const spoken = (says, tag = "b", inner = prose) =>
   says.split(/(\{\w:[^}]*\})/).map((piece) => {
     const [, role, words] = piece.match(/^\{(\w):([^}]*)\}$/) ?? [];
     return role ? element(tag, { class: ROLES[role] }, inner(words)) : inner(piece);

@@ -1,7 +1,7 @@
 /**
  * Guess: one tap on a choice brings its reply, and plays a picture of the page.
  */
-import { element, html } from "../kit/markup.js";
+import { element, html, prose } from "../kit/markup.js";
 import { followProgress, PLAY, progress, record } from "../kit/progress.js";
 
 export const pageState = { kept: true };
@@ -20,11 +20,11 @@ function button(s, [choice]) {
 export function picture(s) {
   const done = progress()?.includes(`${s.key}/1`) || s.chosen === s.right;
   const note = !s.kept && " Progress cannot be kept in this browser.";
-  const reply = ([choice, text]) => html`${verdict(s, choice)} ${text}${note}`;
+  const reply = ([choice, text]) => html`${verdict(s, choice)} ${prose(text)}${note}`;
   const chosen = s.choices.find(([choice]) => choice === s.chosen);
   const all = s.choices.map(([choice, text], k) => [
     k > 0 && html`<br>`,
-    html`<b>${choice}:</b> ${text}`,
+    html`<b>${choice}:</b> ${prose(text)}`,
   ]);
   const plays = s.plays && ", then watch the picture";
   const hint = html`<span class="hint">Tap an answer${plays}.</span>`;
@@ -33,7 +33,7 @@ export function picture(s) {
     (each) => html`<p class="ghost" aria-hidden="true">${reply(each)}</p>`,
   );
   return [
-    html`<p class="question">${s.question}<span class="done${done && " shown"}"
+    html`<p class="question">${prose(s.question)}<span class="done${done && " shown"}"
 data-part="done">✓ done</span></p>`,
     html`<div class="choices" role="group"
 aria-label="Choices">${s.choices.map((each) => button(s, each))}</div>`,

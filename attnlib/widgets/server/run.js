@@ -53,9 +53,9 @@ const commas = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** A time in words: 8.1 ms, 250 ms, 1.5 s, 87 s. */
 export function duration(time) {
-  if (time < 0.01) return `${(1000 * time).toFixed(1)} ms`;
-  if (time < 0.9995) return `${(1000 * time).toFixed(0)} ms`;
-  return time < 9.95 ? `${time.toFixed(1)} s` : `${commas(time)} s`;
+  if (time < 0.01) return `${(1000 * time).toFixed(1)} ms`;
+  if (time < 0.9995) return `${(1000 * time).toFixed(0)} ms`;
+  return time < 9.95 ? `${time.toFixed(1)} s` : `${commas(time)} s`;
 }
 
 // --------------------------------------------------------------------------------- The drawing
