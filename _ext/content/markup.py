@@ -93,7 +93,10 @@ def unbroken(found):
 
 
 class WholeNumbers(SphinxPostTransform):
-    """The spaces in (0.17, 2) and "= 8" do not break: half of it reads as a sentence cut off."""
+    """The spaces in (0.17, 2) and "= 8" do not break: half of it reads as a sentence cut off.
+
+    Neither does the one behind the number in the link to a chapter: "in 16." would be an end.
+    """
 
     default_priority = 199
 
@@ -101,6 +104,8 @@ class WholeNumbers(SphinxPostTransform):
         for text in list(self.document.findall(nodes.Text)):
             if not isinstance(text.parent, VERBATIM):
                 whole = WHOLE.sub(unbroken, VECTOR.sub(unbroken, text))
+                if isinstance(text.parent.parent, nodes.reference):
+                    whole = re.sub(r"^\d+\. ", unbroken, whole)
                 if whole != text:
                     text.parent.replace(text, nodes.Text(whole))
 

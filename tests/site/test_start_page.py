@@ -14,6 +14,7 @@ def way_in(page):
     """Return what the button says, and where it leads."""
     link = page.locator(".begin a")
     word, title = (link.locator(part).inner_text() for part in ("strong", "em"))
+    title = title.replace("\N{NO-BREAK SPACE}", " ")
     return word, title, "/".join(link.get_attribute("href").split("/")[-2:])
 
 

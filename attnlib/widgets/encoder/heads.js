@@ -306,7 +306,8 @@ data-part="said">${element("span", { "data-key": key }, summary(s, now))}</p>${w
     statement,
     html`<div class="without${waits}" role="status" data-part="without">${note(now)}</div>`,
     html`<div class="atlas${waits}"><p
-class="note">All 72 heads: layers in rows, heads in columns</p><div class="scroll">${grid(drawnHeads(now), s.layer, s.head)}</div>
+class="note">All 72 heads: layers in rows, heads in columns</p><div
+class="scroll">${grid(drawnHeads(now), s.layer, s.head)}</div>
 ${tries("Heads worth a look", "Worth a look", known)}</div>`,
     html`<div class="large${waits}">${sheet(
       "heat",
