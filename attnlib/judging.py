@@ -117,7 +117,7 @@ class Judgment:
         lines = [
             self.title,
             f"Positions judged: {self.n_positions:,}.",
-            f"The head's largest weight is {self.largest:.2f} on average.",
+            f"The head's largest weight is {self.largest:.2f} on average over all positions.",
             f"Fixed rule: {names}.",
             "",
             "share right  shown  held out",
