@@ -107,7 +107,9 @@ def gather(node, entry, found):
             found.append({"anchor": head[0], "heading": head[1], "lines": [], "terms": []})
             gather(child, found[-1], found)
         elif isinstance(child, nodes.literal_block):
-            entry["lines"] += ["\t" + text.strip() for text in child.astext().split("\n")]
+            code = map(str.strip, child.astext().split("\n"))
+            # How a result is laid out is nothing that a reader looks for.
+            entry["lines"] += ["\t" + text for text in code if not text.startswith("print(")]
         elif "cell_output" in child.get("classes", ()):
             entry["lines"] += map(line, child.findall(nodes.caption))
         elif isinstance(child, TEXTS):
